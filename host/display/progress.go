@@ -1,0 +1,243 @@
+package display
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wevalr/wevalr/host/failure"
+)
+
+// Modes of a display.
+const (
+	Plain = "plain"
+	JSON  = "json"
+	None  = "none"
+)
+
+// Options of a display. The zero value shows plain lines every 5 s.
+type Options struct {
+	Mode     string
+	Interval time.Duration
+	Planned  int // rollouts in the plan
+	Finished int // of them, finished by earlier attempts
+}
+
+// Progress counts what happens and prints it now and then. Safe for concurrent use.
+type Progress struct {
+	w    io.Writer
+	opt  Options
+	stop chan struct{}
+	done chan struct{}
+
+	mu       sync.Mutex
+	start    time.Time
+	finished int // completed or limit, earlier attempts included
+	ended    int // in this attempt, whatever the outcome
+	errors   int
+	dropped  int
+	retried  int
+	flying   map[flight]time.Time
+	kinds    map[string]int
+	means    map[string]*mean
+}
+
+type flight struct {
+	key   string
+	index int
+}
+
+type mean struct {
+	sum float64
+	n   int
+}
+
+// Start begins to show a run on w, until Close.
+func Start(w io.Writer, opt Options) *Progress {
+	if opt.Interval <= 0 {
+		opt.Interval = 5 * time.Second
+	}
+	p := &Progress{
+		w: w, opt: opt, stop: make(chan struct{}), done: make(chan struct{}), start: time.Now(),
+		finished: opt.Finished, flying: map[flight]time.Time{}, kinds: map[string]int{}, means: map[string]*mean{},
+	}
+	go p.loop()
+	return p
+}
+
+func (p *Progress) loop() {
+	defer close(p.done)
+	if p.opt.Mode == None {
+		<-p.stop
+		return
+	}
+	t := time.NewTicker(p.opt.Interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			p.print()
+		case <-p.stop:
+			p.print()
+			return
+		}
+	}
+}
+
+// Close prints the last state and ends the display.
+func (p *Progress) Close() {
+	close(p.stop)
+	<-p.done
+}
+
+// Dispatched says that a rollout is on its way.
+func (p *Progress) Dispatched(key string, index int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying[flight{key, index}] = time.Now()
+}
+
+// Ended says how a rollout's last try ended. The first failure of each kind is printed as an example.
+func (p *Progress) Ended(key string, index int, outcome failure.Outcome, f *failure.Failure) {
+	p.mu.Lock()
+	delete(p.flying, flight{key, index})
+	p.ended++
+	var example string
+	switch {
+	case outcome.Finished():
+		p.finished++
+	case outcome == failure.Dropped:
+		p.dropped++
+	default:
+		p.errors++
+	}
+	if f != nil && f.Source != failure.Cancelled {
+		kind := string(f.Source) + ": " + f.Kind
+		if p.kinds[kind]++; p.kinds[kind] == 1 {
+			example = fmt.Sprintf("error in %s#%d: %s", key, index, firstLine(f.Error()))
+		}
+	}
+	p.mu.Unlock()
+	if example != "" {
+		p.Notice(example)
+	}
+}
+
+// Scored adds a value to a scorer's mean so far; nil (skipped) does not count.
+func (p *Progress) Scored(scorer string, value *float64) {
+	if value == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.means[scorer]
+	if m == nil {
+		m = &mean{}
+		p.means[scorer] = m
+	}
+	m.sum += *value
+	m.n++
+}
+
+// Retried says that a rollout gets another try.
+func (p *Progress) Retried() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retried++
+}
+
+// Notice prints one line of its own.
+func (p *Progress) Notice(text string) {
+	switch p.opt.Mode {
+	case None:
+	case JSON:
+		p.emit(map[string]any{"t": "notice", "text": text})
+	default:
+		fmt.Fprintln(p.w, text) //nolint:errcheck // progress is best effort
+	}
+}
+
+func (p *Progress) print() {
+	p.mu.Lock()
+	s := p.state()
+	p.mu.Unlock()
+	if p.opt.Mode == JSON {
+		p.emit(s.json())
+		return
+	}
+	fmt.Fprintln(p.w, s.line()) //nolint:errcheck // progress is best effort
+}
+
+func (p *Progress) emit(v map[string]any) {
+	if b, err := json.Marshal(v); err == nil {
+		p.w.Write(append(b, '\n')) //nolint:errcheck // progress is best effort
+	}
+}
+
+// state is what one line shows.
+type state struct {
+	planned, finished, running, errors, dropped, retried int
+	rate                                                 float64
+	eta, oldest                                          time.Duration
+	means                                                []string
+}
+
+func (p *Progress) state() state {
+	elapsed := time.Since(p.start)
+	s := state{
+		planned: p.opt.Planned, finished: p.finished, running: len(p.flying), errors: p.errors,
+		dropped: p.dropped, retried: p.retried,
+	}
+	if elapsed > 0 {
+		s.rate = float64(p.ended) / elapsed.Seconds()
+	}
+	if left := s.planned - s.finished - s.errors - s.dropped; left > 0 && s.rate > 0 {
+		s.eta = time.Duration(float64(left) / s.rate * float64(time.Second)).Round(time.Second)
+	}
+	for _, since := range p.flying {
+		s.oldest = max(s.oldest, time.Since(since))
+	}
+	for name, m := range p.means {
+		s.means = append(s.means, fmt.Sprintf("%s %.3f so far", name, m.sum/float64(m.n)))
+	}
+	sort.Strings(s.means)
+	return s
+}
+
+func (s state) line() string {
+	parts := []string{
+		fmt.Sprintf("%d/%d finished", s.finished, s.planned),
+		fmt.Sprintf("%d running", s.running),
+		fmt.Sprintf("%d errors", s.errors),
+		fmt.Sprintf("%.1f/s", s.rate),
+	}
+	if s.dropped > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", s.dropped))
+	}
+	if s.retried > 0 {
+		parts = append(parts, fmt.Sprintf("%d retried", s.retried))
+	}
+	if s.eta > 0 {
+		parts = append(parts, "ETA "+s.eta.String())
+	}
+	if s.oldest > time.Second {
+		parts = append(parts, "oldest in flight "+s.oldest.Round(time.Second).String())
+	}
+	return strings.Join(append(parts, s.means...), " · ")
+}
+
+func (s state) json() map[string]any {
+	return map[string]any{
+		"t": "progress", "planned": s.planned, "finished": s.finished, "running": s.running, "errors": s.errors,
+		"cancelled": s.dropped, "retried": s.retried, "per_second": s.rate, "eta_s": s.eta.Seconds(), "oldest_s": s.oldest.Seconds(),
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
