@@ -54,8 +54,8 @@
   ;; not finished.
   (import "wevalr_v1" "env_take" (func (param $handle i32) (param $ptr i32) (param $cap i32) (result i32)))
 
-  ;; Gives the handle back; one that has not finished is cancelled. 0. INVALID. A closed handle's episode
-  ;; may still be named in the response of op 3.
+  ;; Gives the handle back; one that has not finished is cancelled. 0. INVALID. Its episode can then no
+  ;; longer be named in the response of op 3.
   (import "wevalr_v1" "env_close" (func (param $handle i32) (result i32)))
 
   ;; -- exports -------------------------------------------------------------------------------------
