@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wevalr/wevalr/host"
+)
+
+// app is what every verb shares.
+type app struct {
+	host *host.Host
+	json bool
+	code int // of the verb that ran, when it ended without an error
+}
+
+// execute runs one command line and returns its exit code: docs/operations.md, "Exit codes".
+func execute(args []string, stdout, stderr io.Writer) int {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	a := &app{host: host.New(stdout, stderr, signals)}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.host.Stdout)
+	root.SetErr(a.host.Stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return a.code
+	}
+	code := host.ExitCode(err)
+	if a.json {
+		a.printError(err, code)
+	}
+	fmt.Fprintln(a.host.Stderr, "wevalr: "+err.Error()) //nolint:errcheck // nowhere left to say it
+	return code
+}
+
+// printError is the one error object that --json promises when there is no summary.
+func (a *app) printError(err error, code int) {
+	enc := json.NewEncoder(a.host.Stdout)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(map[string]any{"format": "wevalr.error/1", "error": err.Error(), "exit_code": code})
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "wevalr",
+		Short:         "Run LLM and agent evaluations with sandboxed tasks and scorers",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return c.Help()
+		},
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return host.UsageError{Err: fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
+	})
+	root.AddCommand(
+		a.runCmd(), a.resumeCmd(), a.retryCmd(), a.showCmd(), a.lsCmd(),
+		a.serveCmd(), a.configCmd(), a.versionCmd(),
+	)
+	return root
+}
+
+// usage turns cobra's own complaints (a wrong number of arguments) into usage errors.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return host.UsageError{Err: fmt.Errorf("%s: %w; see '%s --help'", c.CommandPath(), err, c.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// ended keeps the exit code of a run that came to its end.
+func (a *app) ended(code int, err error) error {
+	a.code = code
+	var usageErr host.UsageError
+	if errors.As(err, &usageErr) {
+		return usageErr
+	}
+	return err
+}
