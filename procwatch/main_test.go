@@ -1,0 +1,195 @@
+package procwatch
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain is also the helper child: the test binary run as "<test> helper:<mode> <args>".
+func TestMain(m *testing.M) {
+	Main()
+	if len(os.Args) > 1 {
+		if mode, ok := strings.CutPrefix(os.Args[1], "helper:"); ok {
+			os.Exit(helper(mode, os.Args[2:]))
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func helper(mode string, args []string) int {
+	switch mode {
+	case "ignore-term":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready")
+		hang()
+	case "on-term": // exits with 0 on TERM
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-c
+		return 0
+	case "flood": // args: lines of 1 KiB
+		n, _ := strconv.Atoi(args[0])
+		w := bufio.NewWriterSize(os.Stdout, 64<<10)
+		for i := range n {
+			fmt.Fprintf(w, "%08d %s\n", i, strings.Repeat("x", 1014))
+		}
+		w.Flush()
+	case "fds":
+		for _, fd := range openFDs() {
+			fmt.Println("fd", fd)
+		}
+	case "bomb": // args: children left to make; every one is an orphan of the one before
+		n, _ := strconv.Atoi(args[0])
+		if n == 0 {
+			hang()
+		}
+		cmd := exec.Command("/proc/self/exe", "helper:bomb", strconv.Itoa(n-1))
+		cmd.SysProcAttr = sysProcAttr("setsid")
+		cmd.Stdout = os.Stdout
+		fmt.Println("bomb", os.Getpid())
+		_ = cmd.Start()
+	case "tree": // args: how the descendant leaves; then the leader exits or stays
+		spawn(args[0])
+		if args[1] == "exit" {
+			return 7
+		}
+		hang()
+	case "sleeper":
+		fmt.Println("pid", os.Getpid())
+		hang()
+	case "host":
+		return helperHost(args)
+	default:
+		fmt.Fprintln(os.Stderr, "unknown helper", mode)
+		return 99
+	}
+	return 0
+}
+
+func hang() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR2)
+	<-c
+}
+
+// spawn starts a sleeper as kind says and returns when it has said its number on our stdout.
+func spawn(kind string) {
+	r, w, _ := os.Pipe()
+	name, args := "/proc/self/exe", []string{"helper:sleeper"}
+	switch kind {
+	case "double":
+		args = []string{"helper:tree", "plain", "exit"}
+	case "closed":
+		// The sleeper gets no descriptor of the leader's.
+	}
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = sysProcAttr(kind)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if kind == "closed" {
+		cmd.Stdout, cmd.Stderr = w, nil
+	}
+	if err := cmd.Start(); err != nil {
+		fmt.Println("spawn:", err)
+		return
+	}
+	if kind == "double" {
+		_ = cmd.Wait()
+	}
+	if kind == "closed" {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		fmt.Print(line)
+	}
+}
+
+// command line of the helper child
+func helperArgv(mode string, args ...string) []string {
+	return append([]string{"/proc/self/exe", "helper:" + mode}, args...)
+}
+
+const patience = 30 * time.Second
+
+// within fails with all goroutines when c does not close in time.
+func within[T any](t *testing.T, limit time.Duration, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(limit):
+		buf := make([]byte, 1<<20)
+		t.Fatalf("%s did not happen within %v\n%s", what, limit, buf[:runtime.Stack(buf, true)])
+	}
+	return v
+}
+
+// child starts spec and stops it with the test; lines gets its output.
+func child(t *testing.T, level Containment, spec Spec) (p *Proc, lines <-chan Line) {
+	t.Helper()
+	out := make(chan Line, 4096)
+	if spec.Sink == nil {
+		spec.Sink = func(l Line) { out <- l }
+	}
+	spec.Containment = level
+	p, err := Start(t.Context(), spec)
+	if err != nil {
+		t.Fatalf("Start(%q): %v", spec.Argv, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := p.Stop(ctx, "cleanup"); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	})
+	return p, out
+}
+
+// ended returns the Exit of a child that ends by itself.
+func ended(t *testing.T, p *Proc) Exit {
+	t.Helper()
+	within(t, patience, "Done", p.Done())
+	e, ok := p.Exit()
+	if !ok {
+		t.Fatal("no Exit after Done")
+	}
+	return e
+}
+
+// each runs f at every level that this system has.
+func each(t *testing.T, f func(t *testing.T, level Containment)) {
+	t.Helper()
+	levels := []Containment{Group, Warden}
+	if runtime.GOOS != "linux" {
+		levels = levels[:1]
+	}
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) { f(t, level) })
+	}
+}
+
+func sh(script string) []string { return []string{"/bin/sh", "-c", script} }
+
+// waiters calls f from n goroutines at once and returns what they got.
+func waiters[T any](n int, f func() T) []T {
+	out := make([]T, n)
+	var wg sync.WaitGroup
+	gate := make(chan struct{})
+	for i := range n {
+		wg.Go(func() { <-gate; out[i] = f() })
+	}
+	close(gate)
+	wg.Wait()
+	return out
+}

@@ -1,0 +1,182 @@
+package procwatch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Proc is one started child. Its methods are safe for concurrent use.
+type Proc struct {
+	spec        Spec
+	pid         int
+	containment Containment
+	start       time.Time
+	body        body
+	out         *output
+
+	exiting  chan struct{} // the leader is dead
+	done     chan struct{} // exit is final
+	ready    chan struct{} // a probe succeeded, or there is none
+	notReady chan struct{} // readyErr is set
+	hurry    chan struct{} // the grace is over
+	stuck    chan struct{} // stuckErr is set
+	helpers  sync.WaitGroup
+
+	readyErr error // after notReady
+	stuckErr error // after stuck
+	exit     Exit  // after done
+
+	hurryOnce sync.Once
+	mu        sync.Mutex
+	cause     Cause // the first one; "" while it lives
+	reason    string
+	escalated bool
+}
+
+// Start executes spec's command. The child lives on when ctx ends; only Stop ends it.
+//
+// # Errors
+//
+// Every error is a [*StartError]: the system's errno with what explains it, a Spec that makes no
+// sense, a containment level that cannot be had, or the cause of ctx.
+func Start(ctx context.Context, spec Spec) (*Proc, error) {
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return nil, &StartError{Err: err}
+	}
+	path := spec.Argv[0]
+	if !strings.Contains(path, "/") {
+		if path, err = exec.LookPath(path); err != nil {
+			return nil, &StartError{Path: spec.Argv[0], Err: errors.Unwrap(err)}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, &StartError{Path: path, Err: context.Cause(ctx)}
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, execError(path, spec.Dir, err)
+	}
+	defer null.Close()
+	out, writers, err := newOutput(spec)
+	if err != nil {
+		return nil, execError(path, spec.Dir, err)
+	}
+	defer closeAll(writers)
+	p := &Proc{
+		spec: spec, out: out,
+		exiting: make(chan struct{}), done: make(chan struct{}),
+		ready: make(chan struct{}), notReady: make(chan struct{}),
+		hurry: make(chan struct{}), stuck: make(chan struct{}),
+	}
+	c := command{Path: path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Grace: spec.Grace, TempDir: spec.TempDir}
+	if err := p.launch(ctx, c, []*os.File{null, writers[0], writers[1]}); err != nil {
+		closeAll(out.readers)
+		return nil, execError(path, spec.Dir, err)
+	}
+	spec.Logger.Info("child started", "pid", p.pid, "containment", string(p.containment))
+	out.start()
+	go p.run()
+	return p, nil
+}
+
+// launch starts the body at the level asked for.
+func (p *Proc) launch(ctx context.Context, c command, stdio []*os.File) (err error) {
+	p.start = time.Now()
+	if p.spec.Containment != Group {
+		p.containment = Warden
+		p.body, p.pid, err = startWarden(ctx, c, stdio)
+		if err == nil || p.spec.Containment == Warden || !errors.Is(err, errNoWarden) {
+			return err
+		}
+		p.spec.Logger.Warn("the child's tree is held as a group only", "err", err)
+		p.start = time.Now()
+	}
+	p.containment = Group
+	p.body, p.pid, err = startGroup(c, stdio)
+	return err
+}
+
+// run owns the child from its start to its end.
+func (p *Proc) run() {
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	if p.spec.Prober == nil {
+		close(p.ready)
+	} else {
+		p.helpers.Go(func() { p.probe(life) })
+	}
+	held := p.body.await()
+	e := Exit{Start: p.start, End: time.Now()}
+	e.Uptime = e.End.Sub(e.Start)
+	p.mu.Lock()
+	switch {
+	case p.cause != "":
+	case held:
+		p.cause = CauseSelf
+	default:
+		p.cause = CauseContainmentLost
+	}
+	p.mu.Unlock()
+	close(p.exiting)
+	end()
+
+	timeout := time.NewTimer(p.spec.DrainTimeout)
+	defer timeout.Stop()
+	ws, survivors, known := p.body.bury()
+	if !known {
+		ws = syscall.WaitStatus(syscall.SIGKILL)
+	}
+	e.setStatus(ws)
+	e.Survivors = survivors
+	e.PipeHolders, e.Dropped = p.out.drain(timeout.C)
+	e.Tail = p.out.snapshot()
+	p.helpers.Wait()
+	if p.spec.TempDir != "" {
+		if err := os.RemoveAll(p.spec.TempDir); err != nil {
+			p.spec.Logger.Warn("the child's temp dir is not removed", "err", err)
+		}
+	}
+	p.mu.Lock()
+	if !known && p.cause == CauseSelf {
+		p.cause = CauseContainmentLost
+	}
+	e.Cause, e.Reason, e.Escalated = p.cause, p.reason, p.escalated
+	e.Requested = p.cause == CauseStopped
+	p.mu.Unlock()
+	p.exit = e
+	p.spec.Logger.Info("child exited", "pid", p.pid, "code", e.Code, "signal", int(e.Signal),
+		"cause", string(e.Cause), "dur", e.Uptime)
+	close(p.done)
+}
+
+// Exiting closes as soon as the leader is dead, whatever its pipes, the sink or a prober do.
+func (p *Proc) Exiting() <-chan struct{} { return p.exiting }
+
+// Done closes when the Exit is final: survivors killed, leader reaped, output read to its end.
+func (p *Proc) Done() <-chan struct{} { return p.done }
+
+// Exit returns how the child ended; false before Done.
+func (p *Proc) Exit() (Exit, bool) {
+	select {
+	case <-p.done:
+		return p.exit, true
+	default:
+		return Exit{}, false
+	}
+}
+
+// Tail returns the last lines of both streams, oldest first.
+func (p *Proc) Tail() []Line { return p.out.snapshot() }
+
+// PID is the leader's number, for display: after Done it may belong to another process.
+func (p *Proc) PID() int { return p.pid }
+
+// Containment is the level that the child has: never Auto.
+func (p *Proc) Containment() Containment { return p.containment }

@@ -1,0 +1,184 @@
+package procwatch
+
+import (
+	"encoding/gob"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// opPrepare marks a report that the warden cannot do its work at all.
+const opPrepare = "prepare"
+
+// keeper is the warden seen from inside: a process of its own that does nothing else. What descends
+// from it cannot leave it, since orphans become its children (PR_SET_CHILD_SUBREAPER).
+type keeper struct {
+	conn   *os.File
+	out    *gob.Encoder
+	cmd    command
+	leader *leader
+
+	requests chan request // closed when the host is gone
+}
+
+func wardenMain() int {
+	syscall.CloseOnExec(3)
+	k := &keeper{conn: os.NewFile(3, "host"), requests: make(chan request)}
+	k.out = gob.NewEncoder(k.conn)
+	// Caught and dropped, not ignored: an ignored signal would stay ignored in the child.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	in := gob.NewDecoder(k.conn)
+	if err := in.Decode(&k.cmd); err != nil {
+		return 1
+	}
+	if err := k.start(); err != nil {
+		return 1
+	}
+	go k.receive(in)
+	go k.reapOrphans()
+	if k.watch() {
+		return 0
+	}
+	if k.cmd.TempDir != "" {
+		_ = os.RemoveAll(k.cmd.TempDir)
+	}
+	return 0
+}
+
+// start executes the command and gives up our copies of its pipes.
+func (k *keeper) start() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
+	if err != nil {
+		_ = k.out.Encode(report{Op: opPrepare, Errno: errnoOf(err)})
+		return err
+	}
+	k.leader, err = launch(k.cmd, []*os.File{null, os.Stdout, os.Stderr})
+	if err != nil {
+		op := "fork/exec"
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			op = pe.Op
+		}
+		_ = k.out.Encode(report{Op: op, Errno: errnoOf(err)})
+		return err
+	}
+	for fd := 1; fd <= 2; fd++ {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return err // our end kills the leader
+		}
+	}
+	_ = k.out.Encode(report{Started: k.leader.pid})
+	return nil
+}
+
+func errnoOf(err error) syscall.Errno {
+	var no syscall.Errno
+	if !errors.As(err, &no) {
+		return syscall.EINVAL
+	}
+	return no
+}
+
+func (k *keeper) receive(in *gob.Decoder) {
+	defer close(k.requests)
+	for {
+		var r request
+		if in.Decode(&r) != nil {
+			return
+		}
+		k.requests <- r
+	}
+}
+
+// watch returns when nothing is left to watch, with false when the host died before.
+func (k *keeper) watch() bool {
+	for {
+		select {
+		case <-k.leader.dead:
+			return k.bury()
+		case r, ok := <-k.requests:
+			if !ok {
+				k.outlive()
+				return false
+			}
+			k.signal(r.Signal)
+		}
+	}
+}
+
+// bury reports the leader's death, kills the rest, and reaps the leader when the host says so.
+func (k *keeper) bury() bool {
+	_ = k.out.Encode(report{Dead: true})
+	_ = k.out.Encode(report{Swept: true, Survivors: sweep(k.tree, sweepLimit)})
+	told := false
+	for r := range k.requests {
+		if told = r.Reap; told {
+			break
+		}
+	}
+	ws, err := k.leader.bury()
+	k.clear(sweepLimit)
+	if err == nil && told {
+		_ = k.out.Encode(report{Reaped: true, Status: uint32(ws)})
+	}
+	return told
+}
+
+// outlive ends the tree as Stop would have: the host is gone.
+func (k *keeper) outlive() {
+	k.signal(syscall.SIGTERM)
+	k.signal(syscall.SIGCONT)
+	select {
+	case <-k.leader.dead:
+	case <-time.After(k.cmd.Grace):
+	}
+	sweep(k.tree, time.Minute)
+	_, _ = k.leader.bury()
+	k.clear(time.Minute)
+}
+
+func (k *keeper) signal(sig syscall.Signal) {
+	for _, s := range k.tree() {
+		if !s.ended() {
+			send(s, sig)
+		}
+	}
+}
+
+func (k *keeper) tree() []stat { return descendants(processes(), os.Getpid()) }
+
+// reapOrphans reaps what ends as our child while the leader lives; the leader itself is left alone.
+func (k *keeper) reapOrphans() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	for range ended {
+		for _, s := range processes() {
+			if s.ppid == os.Getpid() && s.ended() && s.pid != k.leader.pid {
+				_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
+			}
+		}
+	}
+}
+
+// clear reaps what is left once the leader is reaped, and kills until there is no child at all: no
+// reading of /proc is as certain as that.
+func (k *keeper) clear(limit time.Duration) {
+	deadline := time.Now().Add(limit)
+	for time.Now().Before(deadline) {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return
+		case err == nil && pid == 0:
+			sweep(k.tree, time.Until(deadline))
+		}
+	}
+}
