@@ -141,7 +141,7 @@ func (b *binder) value(path toml.Key, v any, rv reflect.Value, f *field) {
 		return
 	case *map[string]any:
 		if m, ok := v.(map[string]any); ok {
-			if b.open(path, m) && len(m) > 0 {
+			if b.open(path, m); len(m) > 0 {
 				*dst = m
 			}
 			return
@@ -294,5 +294,5 @@ func rangeHint(f *field) string {
 	if f.def != "" {
 		return "leave it out for the default, " + f.def
 	}
-	return "leave it out or change it"
+	return "leave it out, or give a value in that range"
 }

@@ -64,6 +64,8 @@ func lookup(tree map[string]any, key toml.Key) any {
 func badURL(s string) string {
 	u, err := url.Parse(s)
 	switch {
+	case s == "":
+		return "empty"
 	case err != nil:
 		return "not a URL"
 	case u.User != nil:

@@ -22,7 +22,7 @@ func (b *binder) checkServer(s *Server, r *Run) {
 			b.report(key("command"), `add "{address}" where the server takes the endpoint that it is to listen on`, "{address} is missing")
 		}
 	}
-	if b.given("server", "cwd") && s.Cwd != "" {
+	if b.given("server", "cwd") {
 		b.checkDir(key("cwd"), s.Cwd)
 	}
 	if b.given("server", "address") {

@@ -83,7 +83,7 @@ func (l Loader) bind(path string, set []Override, dst any) (*binder, error) {
 	}
 	lines, line, err := scanLines(src)
 	if err != nil {
-		return nil, Errors{{File: path, Line: line, Msg: err.Error(), Hint: "write it in a flatter form"}}
+		return nil, Errors{{File: path, Line: line, Msg: err.Error(), Hint: "no eval file needs that; write it in another form"}}
 	}
 	var tree map[string]any
 	if _, err := toml.Decode(string(src), &tree); err != nil {

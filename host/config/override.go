@@ -44,7 +44,7 @@ func ParseSet(arg string) (Override, error) {
 		return fail("", "malformed argument", "write --set KEY=VALUE, for example --set run.retries=2")
 	}
 	if _, _, err := scanLines([]byte("v = " + text)); err != nil {
-		return fail(key.String(), err.Error(), "write it into the eval file in a flatter form")
+		return fail(key.String(), err.Error(), "write it in another form")
 	}
 	var doc map[string]any
 	_, err := toml.Decode("v = "+text, &doc)

@@ -32,7 +32,7 @@ func (c *Config) Entries() []Entry {
 // name of the key's variable, and of [server] all but its kind and command. Plugins go by alias,
 // scores by plugin and scorer, so that their order does not matter.
 func (c *Config) ResultAffecting() map[string]string {
-	out := map[string]string{"server.kind": c.Server.Kind()}
+	out := map[string]string{"server.kind": quote(c.Server.Kind())}
 	if c.Server.Kind() == Command {
 		out["server.command"] = inline(plain(c.Server.Command))
 	}

@@ -102,34 +102,34 @@ func (b *binder) strings(path toml.Key, m map[string]any, dst *map[string]string
 }
 
 // open checks a table whose keys are not ours: what it holds must survive JSON and msgpack.
-func (b *binder) open(path toml.Key, v any) bool {
-	ok := true
+func (b *binder) open(path toml.Key, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range sorted(v) {
-			b.set[child(path, k).String()] = true
-			ok = b.open(child(path, k), v[k]) && ok
+			at := child(path, k)
+			b.set[at.String()] = true
+			if k == "" || len(k) > maxKeyBytes || !utf8.ValidString(k) || len(at) > maxNesting {
+				b.report(at, "give it a short name", "malformed key, or one that nests too deep") // an override's; the scanner has the file's
+				continue
+			}
+			b.open(at, v[k])
 		}
 	case []any:
 		for i, x := range v {
-			ok = b.open(child(path, strconv.Itoa(i)), x) && ok
+			b.open(child(path, strconv.Itoa(i)), x)
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			b.report(path, "give a finite number", "not a finite number")
-			ok = false
 		}
 	case string:
 		if !utf8.ValidString(v) {
 			b.report(path, "check how the shell passes it", "not valid UTF-8")
-			ok = false
 		}
 	case int64, bool:
 	default:
 		b.report(path, "write it as a string, in quotes", "%s is not supported", kindOf(v))
-		ok = false
 	}
-	return ok
 }
 
 func (b *binder) duration(path toml.Key, v any, dst *time.Duration, f *field) {

@@ -19,8 +19,9 @@ const (
 )
 
 var (
-	errTooDeep = errors.New("keys and values nest deeper than 32 levels")
-	errLongKey = errors.New("a key is longer than 256 bytes")
+	errTooDeep  = errors.New("keys and values nest deeper than 32 levels")
+	errLongKey  = errors.New("a key is longer than 256 bytes")
+	errEmptyKey = errors.New("a key is empty") // toml v1.6.0 loses values beside one: a = [1, { "" = 2 }]
 )
 
 // scanner finds the line of every key of a TOML document. The decoder has no positions for keys
@@ -278,6 +279,9 @@ func (s *scanner) key() toml.Key {
 				return nil // nothing there, or nothing after a dot
 			}
 			part = string(s.src[start:s.pos])
+		}
+		if part == "" {
+			s.fail(errEmptyKey)
 		}
 		if len(part) > maxKeyBytes {
 			s.fail(errLongKey)

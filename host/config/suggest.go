@@ -15,6 +15,11 @@ func nearest(s string, candidates []string) string {
 			best, limit = c, d-1
 		}
 	}
+	for _, c := range candidates {
+		if best == "" && len(s) >= 3 && strings.HasPrefix(c, s) {
+			best = c
+		}
+	}
 	return best
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -92,7 +93,7 @@ func (s *source) set(o Override) error {
 		case []any:
 			n := element(c, part)
 			if n < 0 {
-				return fmt.Errorf("there is no [[%s]] %q; there are %d", path, part, len(c))
+				return fmt.Errorf("no [[%s]] is named %q; those that exist: %s", path, part, elements(c))
 			}
 			path = child(path, strconv.Itoa(n))
 			if last {
@@ -119,6 +120,20 @@ func element(list []any, part string) int {
 		return n
 	}
 	return -1
+}
+
+// elements lists what element would find.
+func elements(list []any) string {
+	names := make([]string, len(list))
+	for i, x := range list {
+		names[i] = strconv.Itoa(i)
+		if m, ok := x.(map[string]any); ok {
+			if name, ok := m["name"].(string); ok {
+				names[i] = name
+			}
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // claim notes that the value at path, with all that is in it, came from an override.
