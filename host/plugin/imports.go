@@ -1,0 +1,182 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+// hostImport is one function of wevalr_v1. The table is total: what is not in it does not exist,
+// and what needs a capability names it here and nowhere else.
+type hostImport struct {
+	name   string
+	params int // all i32; the result is an i32
+	// capability that the manifest must declare; "" = always there.
+	capability string
+	// ops in which it works; nil = all. Elsewhere it is DENIED.
+	ops []abi.Op
+	run func(ctx context.Context, c *call, a args) int32
+}
+
+// args are an import's arguments and the memory that they point into.
+type args struct {
+	name  string
+	mem   api.Memory
+	stack []uint64
+}
+
+func (a args) i32(i int) int32  { return api.DecodeI32(a.stack[i]) }
+func (a args) u32(i int) uint32 { return api.DecodeU32(a.stack[i]) }
+
+// bytes is a view of the range at arguments i and i+1; a range outside of the memory traps.
+func (a args) bytes(i int) []byte {
+	b, ok := a.mem.Read(a.u32(i), a.u32(i+1))
+	if !ok {
+		panic(&pointerError{a.name, a.u32(i), a.u32(i + 1)})
+	}
+	return b
+}
+
+// put writes b to (ptr, cap) at arguments i and i+1 if it fits, and gives its length either way.
+func (a args) put(i int, b []byte) int32 {
+	dst := a.bytes(i)
+	if len(b) <= len(dst) {
+		copy(dst, b)
+	}
+	return int32(len(b))
+}
+
+// pointerError traps: the guest passed a range that it does not have.
+type pointerError struct {
+	fn       string
+	ptr, len uint32
+}
+
+func (e *pointerError) Error() string {
+	return fmt.Sprintf("%s: %d bytes at %d are outside of the memory", e.fn, e.len, e.ptr)
+}
+
+var errNoCall = errors.New("import used while no call is active")
+
+// callKey finds the call that an import belongs to.
+type callKey struct{}
+
+// capEnv is the only capability that imports need in v1.
+const capEnv = "env"
+
+func hostImports() []hostImport {
+	inRollout := []abi.Op{abi.OpRollout}
+	return []hostImport{
+		{"log_enabled", 1, "", nil, logEnabled},
+		{"log", 3, "", nil, logMessage},
+		{"fail", 2, "", nil, failText},
+		{"asset_len", 2, "", nil, assetLen},
+		{"asset_read", 4, "", nil, assetRead},
+		{"env_start", 2, capEnv, inRollout, envStart},
+		{"env_await", 1, capEnv, inRollout, envAwait},
+		{"env_poll", 1, capEnv, inRollout, envPoll},
+		{"env_cancel", 1, capEnv, inRollout, envCancel},
+		{"env_take", 3, capEnv, inRollout, envTake},
+		{"env_close", 1, capEnv, inRollout, envClose},
+	}
+}
+
+// findImport looks a name up in the table.
+func findImport(name string) *hostImport {
+	table := hostImports()
+	i := slices.IndexFunc(table, func(h hostImport) bool { return h.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}
+
+func (h *hostImport) signature() signature {
+	return signature{slices.Repeat([]api.ValueType{api.ValueTypeI32}, h.params), []api.ValueType{api.ValueTypeI32}}
+}
+
+// invoke is what the engine calls. It panics only where the ABI says trap.
+func (h hostImport) invoke(ctx context.Context, mod api.Module, stack []uint64) {
+	c, _ := ctx.Value(callKey{}).(*call)
+	if c == nil {
+		panic(errNoCall)
+	}
+	if h.ops != nil && !slices.Contains(h.ops, c.op) || h.capability == capEnv && c.env == nil {
+		stack[0] = api.EncodeI32(int32(abi.Denied))
+		return
+	}
+	stack[0] = api.EncodeI32(h.run(ctx, c, args{h.name, mod.Memory(), stack}))
+}
+
+// instantiateHost puts the table into a runtime.
+func instantiateHost(ctx context.Context, rt wazero.Runtime) error {
+	b := rt.NewHostModuleBuilder(abi.Module)
+	for _, h := range hostImports() {
+		s := h.signature()
+		b.NewFunctionBuilder().
+			WithGoModuleFunction(api.GoModuleFunc(h.invoke), s.params, s.results).
+			Export(h.name)
+	}
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+const (
+	logPerCall  = 16 << 10
+	maxFailText = 4 << 10
+)
+
+func logEnabled(ctx context.Context, c *call, a args) int32 {
+	if lvl, ok := slogLevel(a.i32(0)); ok && c.p.log.Enabled(ctx, lvl) {
+		return 1
+	}
+	return 0
+}
+
+func logMessage(ctx context.Context, c *call, a args) int32 {
+	text := a.bytes(1)
+	lvl, ok := slogLevel(a.i32(0))
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	left := logPerCall - c.logged
+	if left <= 0 {
+		if !c.logCut {
+			c.logCut = true
+			c.p.log.Warn("plugin message truncated", "limit_bytes", logPerCall)
+		}
+		return 0
+	}
+	s := string(text[:min(len(text), left)])
+	c.logged += len(text)
+	_, _ = c.stderr.Write([]byte(s + "\n"))
+	c.p.log.Log(ctx, lvl, "plugin message", "text", c.p.clean(s))
+	return 0
+}
+
+func failText(_ context.Context, c *call, a args) int32 {
+	c.panicText = cut(string(a.bytes(0)), maxFailText)
+	return 0
+}
+
+func assetLen(_ context.Context, c *call, a args) int32 {
+	b, ok := c.p.assets[string(a.bytes(0))]
+	if !ok {
+		return int32(abi.NotFound)
+	}
+	return int32(len(b))
+}
+
+func assetRead(_ context.Context, c *call, a args) int32 {
+	b, ok := c.p.assets[string(a.bytes(0))]
+	if !ok {
+		return int32(abi.NotFound)
+	}
+	return a.put(2, b)
+}

@@ -1,0 +1,262 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+// instance is a running module. One call at a time; after any error it is closed, never used again.
+type instance struct {
+	p       *Plugin
+	mod     api.Module
+	world   *world
+	initial uint32 // bytes of memory after init
+	calls   int
+}
+
+// call is one guest call: what imports need to know of it.
+type call struct {
+	p         *Plugin
+	op        abi.Op
+	seed      int64
+	limit     time.Duration
+	watch     *stopwatch
+	stderr    *ring
+	logged    int
+	logCut    bool
+	panicText string
+
+	// Of a rollout that may use the env; else nil.
+	env   *envTable
+	start func(raw []byte) int32
+	// onCore says that the call holds a place on a core.
+	onCore bool
+}
+
+var errDeadline = errors.New("time on core used up")
+
+// callGrace is how much time on core a rollout has left when its caller has given up.
+const callGrace = 5 * time.Second
+
+// newInstance makes an instance, initialized; the core is the caller's.
+func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, error) {
+	var resp abi.InitResponse
+	w := newWorld(p.grants)
+	cfg := w.configure(wazero.NewModuleConfig().WithName("").WithStartFunctions()).WithFSConfig(p.mounts())
+	for _, name := range sortedKeys(p.vars) {
+		cfg = cfg.WithEnv(name, p.vars[name])
+	}
+	mod, err := p.rt.InstantiateModule(ctx, p.compiled, cfg)
+	if err != nil {
+		return nil, resp, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
+	}
+	in := &instance{p: p, mod: mod, world: w}
+	if f := mod.ExportedFunction(abi.ExportInitialize); f != nil {
+		// No call is active: imports trap.
+		_, err = in.guarded(ctx, &call{p: p, op: abi.OpInit, limit: p.limits.CallWall}, func(gctx context.Context) error {
+			_, err := f.Call(context.WithValue(gctx, callKey{}, nil))
+			return err
+		})
+	}
+	if err == nil {
+		c := &call{p: p, op: abi.OpInit, limit: p.limits.CallWall}
+		_, err = p.ask(ctx, in, c, abi.InitRequest{Options: p.options, Host: p.host()}, &resp)
+	}
+	if err != nil {
+		in.close()
+		return nil, resp, err
+	}
+	w.initialized()
+	in.initial = in.size()
+	return in, resp, nil
+}
+
+func (in *instance) size() uint32 { return in.mod.Memory().Size() }
+
+// close must not run while a call is in the guest.
+func (in *instance) close() { _ = in.mod.Close(context.Background()) }
+
+// guarded runs f with everything that bounds guest code, and types its error. A rollout outlives its
+// caller's ctx by callGrace at most; other calls end with it.
+func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context) error) (time.Duration, error) {
+	gctx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), callKey{}, c))
+	defer cancel(nil)
+	if err := in.p.enter(c, cancel); err != nil {
+		return 0, err
+	}
+	defer in.p.leave(c)
+	in.world.begin(c.op, c.seed)
+	c.stderr = &in.world.stderr
+	c.watch = newStopwatch(c.limit, func() { cancel(errDeadline) })
+	stop := context.AfterFunc(ctx, func() {
+		if c.env != nil {
+			c.watch.shorten(callGrace)
+			return
+		}
+		cancel(context.Cause(ctx))
+	})
+	err := f(gctx)
+	stop()
+	took := c.watch.stop()
+	if cause := context.Cause(gctx); cause != nil {
+		// The engine may or may not have seen the end in time: a result that came with it is not
+		// one to rely on.
+		return took, in.ended(c, cause)
+	}
+	if err != nil {
+		return took, in.typed(c, err)
+	}
+	return took, nil
+}
+
+// ended types the end of a call that the host stopped.
+func (in *instance) ended(c *call, cause error) error {
+	if errors.Is(cause, errDeadline) {
+		return &LimitError{
+			Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "deadline",
+			Limit: c.limit.String() + " on a core", Log: in.p.tail(c.stderr),
+		}
+	}
+	return fmt.Errorf("%s: %s: %w", in.p.spec.Alias, opName(c.op), cause)
+}
+
+// typed types the end of a call that the guest caused.
+func (in *instance) typed(c *call, err error) error {
+	var rerr *ResponseError
+	if errors.As(err, &rerr) {
+		return err
+	}
+	e := &TrapError{
+		Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "trap",
+		Panic: in.p.clean(c.panicText), Log: in.p.tail(c.stderr),
+	}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		e.Kind, e.Code = "exit", exit.ExitCode()
+		e.Msg = fmt.Sprintf("the guest called proc_exit(%d) in the middle of a call", e.Code)
+		return e
+	}
+	if in.outOfMemory(c) {
+		return &LimitError{
+			Alias: e.Alias, Op: e.Op, Kind: "memory",
+			Limit: fmt.Sprintf("%d MiB", in.p.limits.MemoryMiB), Log: e.Log,
+		}
+	}
+	msg, stack, _ := strings.Cut(scrub(err.Error()), "\n")
+	e.Msg, e.Stack = strings.TrimSuffix(msg, " (recovered by wazero)"), stack
+	return e
+}
+
+// outOfMemory guesses whether a trap is the guest's way to say that memory.grow failed: the Go
+// runtime writes so, others trap with their memory almost full.
+func (in *instance) outOfMemory(c *call) bool {
+	if strings.Contains(string(c.stderr.buf), "out of memory") {
+		return true
+	}
+	limit := uint64(in.p.limits.MemoryMiB) << 20
+	return uint64(in.size()) >= limit-limit/16
+}
+
+// exchange writes a request and copies the response out. All of it is bounds-checked.
+func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, error) {
+	bad := func(format string, args ...any) error {
+		return &ResponseError{Alias: in.p.spec.Alias, Op: opName(c.op), Msg: fmt.Sprintf(format, args...)}
+	}
+	if len(req) > abi.MaxRequest {
+		return nil, bad("the request is over %d MiB", abi.MaxRequest>>20)
+	}
+	res, err := in.mod.ExportedFunction(abi.ExportBuf).Call(ctx, uint64(len(req)))
+	if err != nil {
+		return nil, err
+	}
+	ptr := uint32(res[0])
+	if ptr == 0 {
+		return nil, bad("%s has no room for a request of %d bytes", abi.ExportBuf, len(req))
+	}
+	if !in.mod.Memory().Write(ptr, req) {
+		return nil, bad("%s gave %d bytes at %d, outside of the memory", abi.ExportBuf, len(req), ptr)
+	}
+	res, err = in.mod.ExportedFunction(abi.ExportCall).Call(ctx, uint64(c.op), uint64(len(req)))
+	if err != nil {
+		return nil, err
+	}
+	ptr, n := uint32(res[0]>>32), uint32(res[0])
+	switch {
+	case n == 0:
+		return nil, bad("empty")
+	case n > abi.MaxResponse:
+		return nil, bad("%d bytes, over the limit of %d MiB", n, abi.MaxResponse>>20)
+	}
+	view, ok := in.mod.Memory().Read(ptr, n)
+	if !ok {
+		return nil, bad("%d bytes at %d are outside of the memory", n, ptr)
+	}
+	return append([]byte(nil), view...), nil
+}
+
+// ask makes one call: encode, exchange, decode. resp is filled from ok; err becomes a GuestError.
+func (p *Plugin) ask(ctx context.Context, in *instance, c *call, req, resp any) (time.Duration, error) {
+	enc := p.manifest.Encoding
+	raw, err := encode(enc, req)
+	if err != nil {
+		return 0, &ResponseError{Alias: p.spec.Alias, Op: opName(c.op), Msg: "the request cannot be encoded", Cause: err}
+	}
+	in.calls++
+	var out []byte
+	took, err := in.guarded(ctx, c, func(gctx context.Context) error {
+		var err error
+		out, err = in.exchange(gctx, c, raw)
+		return err
+	})
+	if err != nil {
+		return took, err
+	}
+	e, err := decodeEnvelope(enc, out)
+	if err == nil && e.err == nil {
+		err = decode(enc, e.ok, resp)
+	}
+	if err != nil {
+		return took, &ResponseError{Alias: p.spec.Alias, Op: opName(c.op), Msg: "cannot be decoded", Cause: err}
+	}
+	if e.err != nil {
+		return took, p.guestError(c.op, e.err)
+	}
+	return took, nil
+}
+
+const maxErrorText = 4 << 10
+
+func (p *Plugin) guestError(op abi.Op, e *abi.Error) error {
+	if plainMap(e.Data) != nil {
+		e.Data = nil
+	}
+	return &GuestError{
+		Alias: p.spec.Alias, Op: opName(op), Code: orElse(p.clean(cut(e.Code, 100)), "error"),
+		Message: p.clean(cut(e.Message, maxErrorText)), Retryable: e.Retryable, Data: e.Data,
+	}
+}
+
+func opName(op abi.Op) string {
+	switch op {
+	case abi.OpInit:
+		return "init"
+	case abi.OpTasks:
+		return "tasks"
+	case abi.OpRollout:
+		return "rollout"
+	case abi.OpScore:
+		return "score"
+	case abi.OpScoreGroup:
+		return "score_group"
+	}
+	return fmt.Sprintf("op %d", op)
+}

@@ -1,0 +1,294 @@
+package plugin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+// Spec names a plugin and what it may do.
+type Spec struct {
+	// Alias is its name in this run; "" = the manifest's.
+	Alias string
+	// Source is a .wasm file or a folder with plugin.toml and a Go package.
+	Source  string
+	Digest  string // sha256 that the module must have; "" = any
+	Grants  Grants
+	Options map[string]any
+	Limits  Limits
+	// Mask hides secrets in a guest's text; nil = none.
+	Mask func(string) string
+}
+
+// Limits are the operator's caps; zero fields mean the default. What counts is the smaller of the
+// manifest's wish (or the default) and the cap.
+type Limits struct {
+	MemoryMiB int           // default 64, wishes up to 256
+	Fuel      uint64        // a call; not counted yet, but part of a scorer's identity
+	ScoreWall time.Duration // time on core of a scoring call; default 8 s
+	CallWall  time.Duration // of init, a page of tasks, a rollout without its waits; default 120 s
+}
+
+const (
+	defaultMemoryMiB = 64
+	memoryCapMiB     = 256
+	defaultScoreWall = 4 * 2 * time.Second
+	defaultCallWall  = 4 * 30 * time.Second
+)
+
+func (l Limits) resolve(m *ManifestLimits) Limits {
+	want := m.MemoryMiB
+	if want == 0 {
+		want = defaultMemoryMiB
+	}
+	if l.MemoryMiB <= 0 {
+		l.MemoryMiB = memoryCapMiB
+	}
+	l.MemoryMiB = min(want, l.MemoryMiB, 4096)
+	if fuel, _ := ParseFuel(m.Fuel); fuel > 0 && (l.Fuel == 0 || fuel < l.Fuel) {
+		l.Fuel = fuel
+	}
+	if l.ScoreWall <= 0 {
+		l.ScoreWall = defaultScoreWall
+	}
+	if l.CallWall <= 0 {
+		l.CallWall = defaultCallWall
+	}
+	return l
+}
+
+// Plugin is a loaded module: checked, granted, with one instance made. Safe for concurrent use.
+type Plugin struct {
+	engine   *Engine
+	log      *slog.Logger
+	spec     Spec
+	sha256   string
+	abi      string
+	size     int
+	manifest *Manifest
+	assets   Assets
+	grants   Grants
+	options  map[string]any
+	limits   Limits
+	vars     map[string]string
+	trees    map[string]tree
+	identity identity
+	tasks    *int64
+
+	rt       wazero.Runtime
+	compiled wazero.CompiledModule
+	pool     pool
+	weight   atomic.Int64
+
+	mu     sync.Mutex
+	closed bool
+	active map[*call]context.CancelCauseFunc // in the guest
+	users  int                               // of instances, running or not
+	unused chan struct{}                     // closed when closed and without users
+	freed  sync.Once
+}
+
+// Load reads, checks and starts a plugin. A source folder is built first.
+//
+// # Errors
+//
+// *BuildError, *ABIError, *ManifestError, *DigestError, *GrantError, *OptionError; for the first
+// instance those of a call.
+func (e *Engine) Load(ctx context.Context, spec Spec) (*Plugin, error) {
+	b, err := e.bytesOf(ctx, spec.Source)
+	if err != nil {
+		return nil, err
+	}
+	p, mod, err := e.inspect(spec, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.bind(); err != nil {
+		p.unbind(ctx)
+		return nil, err
+	}
+	if err := p.start(ctx, mod, b); err != nil {
+		p.unbind(ctx)
+		return nil, err
+	}
+	return p, nil
+}
+
+// bytesOf reads a module, or builds it.
+func (e *Engine) bytesOf(ctx context.Context, source string) ([]byte, error) {
+	st, err := os.Stat(source)
+	if err != nil {
+		return nil, &ABIError{File: source, Step: "read", Msg: "cannot be read", Cause: err}
+	}
+	if st.IsDir() {
+		built, err := e.builder.Build(ctx, source)
+		if err != nil {
+			return nil, err
+		}
+		return built.Module, nil
+	}
+	b, err := readModule(source)
+	if err != nil {
+		return nil, &ABIError{File: source, Step: "read", Msg: "cannot be read", Cause: err}
+	}
+	return b, nil
+}
+
+// inspect does everything that needs neither compiler nor guest code.
+func (e *Engine) inspect(spec Spec, b []byte) (*Plugin, *module, error) {
+	in, err := Inspect(spec.Source, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := in.Manifest
+	spec.Alias = orElse(spec.Alias, m.Name)
+	if spec.Digest != "" && spec.Digest != in.SHA256 {
+		return nil, nil, &DigestError{File: spec.Source, Want: spec.Digest, Got: in.SHA256}
+	}
+	p := &Plugin{
+		engine: e, spec: spec, log: e.log.With("plugin", spec.Alias), sha256: in.SHA256, abi: in.ABI,
+		size: len(b), manifest: m, assets: in.assets, limits: spec.Limits.resolve(&m.Limits),
+		active: map[*call]context.CancelCauseFunc{}, unused: make(chan struct{}),
+	}
+	if p.grants, err = effective(spec.Alias, &m.Capabilities, spec.Grants); err != nil {
+		return nil, nil, err
+	}
+	if p.options, err = resolveOptions(spec.Alias, m.Options, spec.Options); err != nil {
+		return nil, nil, err
+	}
+	if need := in.module.memories[0].min * pageSize; need > uint64(p.limits.MemoryMiB)<<20 {
+		return nil, nil, refuse(spec.Source, "memory", "raise limits.memory_mib",
+			"starts with %d MiB, its limit is %d MiB", need>>20, p.limits.MemoryMiB)
+	}
+	return p, in.module, nil
+}
+
+// Inspection is what a module's bytes say without running anything.
+type Inspection struct {
+	SHA256   string
+	ABI      string // "1.0"
+	Size     int
+	Manifest *Manifest
+
+	assets Assets
+	module *module
+}
+
+// Inspect checks a module's bytes as Load does and runs nothing of it. file names it in errors.
+func Inspect(file string, b []byte) (*Inspection, error) {
+	sum := sha256.Sum256(b)
+	mod, err := checkModule(file, b)
+	if err != nil {
+		return nil, err
+	}
+	section, there := mod.custom[abi.SectionManifest]
+	if !there {
+		return nil, refuse(file, "manifest", "build it with: wevalr plugin build", "no custom section %s", abi.SectionManifest)
+	}
+	m, err := ParseManifest(file, section)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := decodeAssets(mod.custom[abi.SectionAssets])
+	if err != nil {
+		return nil, refuse(file, "assets", "build it with: wevalr plugin build", "section %s: %v", abi.SectionAssets, err)
+	}
+	if err := checkDeclared(file, mod, &m.Capabilities); err != nil {
+		return nil, err
+	}
+	return &Inspection{
+		SHA256: hex.EncodeToString(sum[:]), ABI: abiVersion(mod), Size: len(b),
+		Manifest: m, assets: assets, module: mod,
+	}, nil
+}
+
+// bind opens what is granted.
+func (p *Plugin) bind() error {
+	p.trees = map[string]tree{}
+	digests := map[string]string{}
+	for _, name := range sortedKeys(p.grants.FS) {
+		root, err := os.OpenRoot(p.grants.FS[name])
+		if err != nil {
+			return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{
+				Capability: "fs." + name, Msg: scrub(err.Error()),
+			}}}
+		}
+		p.trees[name] = tree{root}
+		if digests[name], err = p.trees[name].digest(); err != nil {
+			return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{
+				Capability: "fs." + name, Msg: "cannot be read: " + scrub(err.Error()),
+			}}}
+		}
+	}
+	p.vars = map[string]string{}
+	for _, name := range p.grants.Vars {
+		if v, set := os.LookupEnv(name); set {
+			p.vars[name] = v
+		}
+	}
+	p.identity = newIdentity(p, digests)
+	return nil
+}
+
+func (p *Plugin) unbind(ctx context.Context) {
+	if p.rt != nil {
+		_ = p.rt.Close(ctx)
+	}
+	for _, t := range p.trees {
+		_ = t.root.Close()
+	}
+}
+
+// mounts are the granted folders at /data/NAME.
+func (p *Plugin) mounts() wazero.FSConfig {
+	c := wazero.NewFSConfig()
+	for _, name := range sortedKeys(p.trees) {
+		c = c.WithFSMount(p.trees[name], path.Join("/data", name))
+	}
+	return c
+}
+
+// start compiles, links and makes the first instance.
+func (p *Plugin) start(ctx context.Context, mod *module, b []byte) error {
+	file := p.spec.Source
+	p.rt = p.engine.newRuntime(ctx, p.limits.MemoryMiB)
+	_, err := wasi_snapshot_preview1.Instantiate(ctx, p.rt)
+	if err != nil {
+		return fmt.Errorf("engine: wasi: %w", err)
+	}
+	if err := instantiateHost(ctx, p.rt); err != nil {
+		return fmt.Errorf("engine: %s: %w", abi.Module, err)
+	}
+	if p.compiled, err = p.engine.compile(ctx, p.rt, b); err != nil {
+		return refuse(file, "compile", "", "%v", err)
+	}
+	if err := checkSignatures(file, mod, p.compiled, p.rt.Module(wasi).ExportedFunctionDefinitions()); err != nil {
+		return err
+	}
+	if err := acquire(ctx, p.engine.cores, 1); err != nil {
+		return err
+	}
+	defer p.engine.cores.Release(1)
+	in, resp, err := p.newInstance(ctx)
+	if err != nil {
+		return err
+	}
+	if resp.Tasks != nil && *resp.Tasks >= 0 {
+		p.tasks = resp.Tasks
+	}
+	p.observe(in)
+	p.pool.put(p.engine, in)
+	return nil
+}

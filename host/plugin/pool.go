@@ -1,0 +1,159 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// recycleCalls is after how many calls an instance is replaced: a Go guest dies of its own memory
+// after about 11,800.
+const recycleCalls = 1000
+
+// pool keeps a plugin's idle instances: last in, first out, so that few are warm. How many run at
+// once is the engine's business (cores, bytes).
+type pool struct {
+	mu   sync.Mutex
+	idle []*instance
+}
+
+func (l *pool) take(e *Engine) *instance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	in := l.idle[len(l.idle)-1]
+	l.idle = l.idle[:len(l.idle)-1]
+	e.idle.Add(-int64(in.size()))
+	return in
+}
+
+// put keeps an instance whose last call went well, or closes it.
+func (l *pool) put(e *Engine, in *instance) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	worn := in.calls >= recycleCalls || uint64(in.size()) > 4*uint64(in.initial)
+	fresh := in.p.manifest.Limits.Isolation == IsolationFresh
+	full := len(l.idle) >= e.nCores || e.idle.Load()+int64(in.size()) > e.opt.InstanceBytes
+	if worn || fresh || full || in.p.isClosed() {
+		in.close()
+		return
+	}
+	l.idle = append(l.idle, in)
+	e.idle.Add(int64(in.size()))
+}
+
+func (l *pool) drain(e *Engine) {
+	for in := l.take(e); in != nil; in = l.take(e) {
+		in.close()
+	}
+}
+
+// withScorer lends an instance on a core to one scoring call.
+func (p *Plugin) withScorer(ctx context.Context, f func(*instance) error) error {
+	if err := p.use(); err != nil {
+		return err
+	}
+	defer p.done()
+	if err := acquire(ctx, p.engine.cores, 1); err != nil {
+		return err
+	}
+	defer p.engine.cores.Release(1)
+	in := p.pool.take(p.engine)
+	if in == nil {
+		var err error
+		if in, _, err = p.newInstance(ctx); err != nil {
+			return err
+		}
+	}
+	err := f(in)
+	var guest *GuestError
+	if err != nil && !errors.As(err, &guest) {
+		in.close()
+		return err
+	}
+	p.pool.put(p.engine, in)
+	return err
+}
+
+// withOwn lends an instance that no call before has used and none after will, within the byte
+// budget, to a task enumeration or a rollout.
+func (p *Plugin) withOwn(ctx context.Context, f func(*instance) error) error {
+	if err := p.use(); err != nil {
+		return err
+	}
+	defer p.done()
+	weight := min(p.weight.Load(), p.engine.opt.InstanceBytes)
+	if err := acquire(ctx, p.engine.bytes, weight); err != nil {
+		return err
+	}
+	defer p.engine.bytes.Release(weight)
+	in, err := p.ownInstance(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		p.observe(in)
+		in.close()
+	}()
+	return f(in)
+}
+
+func (p *Plugin) ownInstance(ctx context.Context) (*instance, error) {
+	if in := p.pool.take(p.engine); in != nil {
+		if in.calls <= 1 { // only init: the one of Load
+			return in, nil
+		}
+		p.pool.put(p.engine, in)
+	}
+	if err := acquire(ctx, p.engine.cores, 1); err != nil {
+		return nil, err
+	}
+	defer p.engine.cores.Release(1)
+	in, _, err := p.newInstance(ctx)
+	return in, err
+}
+
+// observe notes what an instance has come to weigh: its memory and about a MiB around it.
+func (p *Plugin) observe(in *instance) {
+	if w := int64(in.size()) + 1<<20; w > p.weight.Load() {
+		p.weight.Store(w)
+	}
+}
+
+// onCore runs one call of an own instance on a core.
+func (p *Plugin) onCore(ctx context.Context, c *call, f func() error) error {
+	if err := acquire(ctx, p.engine.cores, 1); err != nil {
+		return err
+	}
+	c.onCore = true
+	defer func() {
+		if c.onCore {
+			p.engine.cores.Release(1)
+		}
+	}()
+	return f()
+}
+
+// park gives the core back and stops the clock while wait waits. ctx is the guest call's.
+func (c *call) park(ctx context.Context, wait func()) {
+	c.watch.pause()
+	c.p.engine.cores.Release(1)
+	c.onCore = false
+	wait()
+	if err := c.p.engine.cores.Acquire(ctx, 1); err != nil {
+		panic(err) // the call is over: the engine turns this into its error
+	}
+	c.onCore = true
+	c.watch.resume()
+}
+
+func acquire(ctx context.Context, s *semaphore.Weighted, n int64) error {
+	if s.Acquire(ctx, n) != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// tree is a granted folder: read-only, and symbolic links cannot leave it. Only folders and
+// regular files open; a pipe or device in it can neither block nor act.
+type tree struct{ root *os.Root }
+
+// Open implements fs.FS. Errors name the path as the guest knows it.
+func (t tree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() && !st.IsDir() {
+		_ = f.Close()
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return f, nil
+}
+
+// digest is the sha256 of the tree's files: paths and contents, in order, what cannot be opened
+// left out as the guest sees it.
+func (t tree) digest() (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(t, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		f, err := t.Open(name)
+		if err != nil {
+			return nil //nolint:nilerr // the guest cannot open it either
+		}
+		defer func() { _ = f.Close() }()
+		if st, err := f.Stat(); err != nil || st.IsDir() {
+			return err
+		}
+		one := sha256.New()
+		if _, err := io.Copy(one, f); err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %x\n", name, one.Sum(nil))
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
