@@ -1,12 +1,13 @@
 package envserver
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // defaultConnect bounds the making of a connection, as in verifiers' client.
@@ -53,78 +54,51 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// readEndpoint reads a request's client. Unknown keys are refused, as verifiers refuses them.
-func readEndpoint(client map[string]any, bad *invalid) endpoint {
-	e := endpoint{connect: defaultConnect}
-	e.timeout = map[string]any{"connect": defaultConnect.Seconds(), "read": nil, "write": nil, "pool": nil}
-	switch client["type"] {
-	case "eval":
-	case nil:
-		bad.add("client", "union_tag_not_found", "Unable to extract tag using discriminator 'type'")
-		return e
-	default:
-		bad.add("client", "union_tag_invalid", "wevalr's env-server has no client type but 'eval'")
-		return e
+// readEndpoint reads a request's client, whose types wire has checked (but for the timeout's).
+func readEndpoint(client map[string]any, bad *wire.ValidationError) endpoint {
+	e := endpoint{
+		headers:        stringMap(client["headers"]),
+		headersFromEnv: stringMap(client["headers_from_env"]),
 	}
-	for _, key := range slices.Sorted(maps.Keys(client)) {
-		loc, v := "client.eval."+key, client[key]
-		switch key {
-		case "type":
-		case "base_url":
-			e.baseURL = readString(v, loc, bad)
-		case "api_key_var":
-			e.apiKeyVar = readString(v, loc, bad)
-		case "headers":
-			e.headers = readStrings(v, loc, bad)
-		case "headers_from_env":
-			e.headersFromEnv = readStrings(v, loc, bad)
-		case "timeout":
-			e.readTimeout(v, loc, bad)
-		default:
-			bad.add(loc, "extra_forbidden", "Extra inputs are not permitted")
-		}
+	e.baseURL, _ = client["base_url"].(string)
+	e.apiKeyVar, _ = client["api_key_var"].(string)
+	if t := client["type"]; t != "eval" {
+		bad.Add("client", "Input tag found using 'type' does not match any of the expected tags: 'eval'", "union_tag_invalid", t)
 	}
+	e.setTimeout(client["timeout"], "client.eval.timeout", bad)
 	return e
 }
 
-func readString(v any, loc string, bad *invalid) string {
-	s, ok := v.(string)
-	if !ok {
-		bad.add(loc, "string_type", "Input should be a valid string, got %s", pyType(v))
-	}
-	return s
-}
-
-func readStrings(v any, loc string, bad *invalid) map[string]string {
-	m, ok := v.(map[string]any)
-	if !ok {
-		bad.add(loc, "dict_type", "Input should be a valid dictionary, got %s", pyType(v))
+func stringMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	if len(m) == 0 {
 		return nil
 	}
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[k] = readString(v, loc+"."+k, bad)
+		out[k], _ = v.(string)
 	}
 	return out
 }
 
-// readTimeout reads {connect, read, write, pool}. write and pool are accepted and recorded; the
-// connection's pool here has no queue, and writes are bounded by read.
-func (e *endpoint) readTimeout(v any, loc string, bad *invalid) {
+// setTimeout reads {connect, read, write, pool}, or nil for the defaults. write and pool are
+// recorded and no more: there is no queue for a connection here, and read bounds writes too.
+func (e *endpoint) setTimeout(v any, loc string, bad *wire.ValidationError) {
+	e.connect, e.read = defaultConnect, 0
+	e.timeout = map[string]any{"connect": defaultConnect.Seconds(), "read": nil, "write": nil, "pool": nil}
 	m, ok := v.(map[string]any)
-	if !ok {
-		bad.add(loc, "dict_type", "Input should be a valid dictionary, got %s", pyType(v))
-		return
+	if !ok && v != nil {
+		bad.Add(loc, "Input should be a valid dictionary", "dict_type", v)
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		v := m[key]
 		s, ok := number(v)
-		switch {
-		case key != "connect" && key != "read" && key != "write" && key != "pool":
-			bad.add(loc+"."+key, "extra_forbidden", "Extra inputs are not permitted")
+		if _, known := e.timeout[key]; !known {
+			bad.Add(loc+"."+key, "Extra inputs are not permitted", "extra_forbidden", v)
 			continue
-		case v != nil && (!ok || !(s > 0)):
-			bad.add(loc+"."+key, "greater_than", "Input should be a number greater than 0, or null")
+		}
+		if v != nil && (!ok || !(s > 0)) {
+			bad.Add(loc+"."+key, "Input should be a number greater than 0", "greater_than", v)
 			continue
 		}
 		d := time.Duration(min(s, 1e9) * float64(time.Second))
@@ -140,40 +114,43 @@ func (e *endpoint) readTimeout(v any, loc string, bad *invalid) {
 
 // fix holds a request's endpoint to the one that the server was configured with: what the request
 // leaves out is filled in, what it says otherwise is refused. Timeouts are the request's to choose.
-func (e *endpoint) fix(own *endpoint, bad *invalid) {
-	const why = "this server was started for one endpoint, and this is not it: Input should be left out or %s"
+func (e *endpoint) fix(own *endpoint, hasTimeout bool, bad *wire.ValidationError) {
+	if !hasTimeout {
+		e.connect, e.read, e.timeout = own.connect, own.read, own.timeout
+	}
+	const why = "Input should be left out, or as this server was configured"
 	if e.baseURL == "" {
 		e.baseURL = own.baseURL
 	} else if strings.TrimRight(e.baseURL, "/") != strings.TrimRight(own.baseURL, "/") {
-		bad.add("client.eval.base_url", "value_error", why, "the configured one")
+		bad.Add("client.eval.base_url", why, "value_error", e.baseURL)
 	}
 	if e.apiKeyVar == "" {
 		e.apiKeyVar = own.apiKeyVar
 	} else if e.apiKeyVar != own.apiKeyVar {
-		bad.add("client.eval.api_key_var", "value_error", why, fmt.Sprintf("%q", own.apiKeyVar))
+		bad.Add("client.eval.api_key_var", why, "value_error", e.apiKeyVar)
 	}
 	if len(e.headers) == 0 {
 		e.headers = own.headers
 	} else if !maps.Equal(e.headers, own.headers) {
-		bad.add("client.eval.headers", "value_error", why, "the configured ones")
+		bad.Add("client.eval.headers", why, "value_error", e.headers)
 	}
 	if len(e.headersFromEnv) == 0 {
 		e.headersFromEnv = own.headersFromEnv
 	} else if !maps.Equal(e.headersFromEnv, own.headersFromEnv) {
-		bad.add("client.eval.headers_from_env", "value_error", why, "the configured ones")
+		bad.Add("client.eval.headers_from_env", why, "value_error", e.headersFromEnv)
 	}
 }
 
-// checkBaseURL says why no call can be made to base.
-func checkBaseURL(base string) error {
+// checkBaseURL says why no call can be made to base; "" when one can. There is no default.
+func checkBaseURL(base string) string {
 	u, err := url.Parse(base)
 	switch {
 	case base == "":
-		return fmt.Errorf("Field required: there is no default endpoint")
+		return "Field required"
 	case err != nil || u.Host == "":
-		return fmt.Errorf("Input should be a valid URL")
+		return "Input should be a valid URL"
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("Input should be an http or https URL, got %q", u.Scheme)
+		return "Input should be an http or https URL"
 	}
-	return nil
+	return ""
 }

@@ -2,6 +2,7 @@ package envserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -111,14 +112,14 @@ func (m *message) request() map[string]any {
 func parseMessage(v any) (message, error) {
 	raw, ok := v.(map[string]any)
 	if !ok {
-		return message{}, fmt.Errorf("a message is a map, got %s", pyType(v))
+		return message{}, errors.New("Input should be a valid dictionary")
 	}
 	m := message{}
 	m.role, _ = raw["role"].(string)
 	switch m.role {
 	case "system", "user", "assistant", "tool":
 	default:
-		return message{}, fmt.Errorf("role must be 'system', 'user', 'assistant' or 'tool', got %q", m.role)
+		return message{}, fmt.Errorf("role should be 'system', 'user', 'assistant' or 'tool', got %q", m.role)
 	}
 	var err error
 	if m.content, err = parseContent(raw["content"], m.role == "assistant"); err != nil {
@@ -128,7 +129,7 @@ func parseMessage(v any) (message, error) {
 		m.toolCallID, _ = raw["tool_call_id"].(string)
 		m.name, _ = raw["name"].(string)
 		if m.toolCallID == "" {
-			return message{}, fmt.Errorf("tool_call_id is missing")
+			return message{}, errors.New("tool_call_id is missing")
 		}
 	}
 	if m.role != "assistant" {
@@ -157,12 +158,12 @@ func parseContent(v any, nullable bool) (any, error) {
 		if nullable {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("content is missing")
+		return nil, errors.New("content is missing")
 	case []any:
 		parts := make([]any, len(v))
 		for i, p := range v {
 			if parts[i] = parsePart(p); parts[i] == nil {
-				return nil, fmt.Errorf("content.%d must be a text or an image_url part", i)
+				return nil, fmt.Errorf("content.%d should be a text or an image_url part", i)
 			}
 		}
 		if nullable {
@@ -170,7 +171,7 @@ func parseContent(v any, nullable bool) (any, error) {
 		}
 		return parts, nil
 	default:
-		return nil, fmt.Errorf("content must be a string or a list of parts, got %s", pyType(v))
+		return nil, errors.New("content should be a string or a list of parts")
 	}
 }
 
@@ -222,28 +223,4 @@ func argumentText(v any) string {
 		return ""
 	}
 	return string(b)
-}
-
-// pyType names v's type as the messages of verifiers do.
-func pyType(v any) string {
-	switch v.(type) {
-	case nil:
-		return "NoneType"
-	case bool:
-		return "bool"
-	case string:
-		return "str"
-	case int, int64, uint64:
-		return "int"
-	case float64:
-		return "float"
-	case []any:
-		return "list"
-	case map[string]any:
-		return "dict"
-	case []byte:
-		return "bytes"
-	default:
-		return fmt.Sprintf("%T", v)
-	}
 }

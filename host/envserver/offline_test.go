@@ -102,7 +102,7 @@ func TestNewOffline_Refuses(t *testing.T) {
 	}
 }
 
-func writeReplay(t *testing.T, text string) string {
+func writeReplay(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "replay.jsonl")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

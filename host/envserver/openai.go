@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -134,7 +135,9 @@ func (o *openai) once(ctx context.Context, c *call, body []byte) (done completio
 	}
 	if resp.StatusCode >= 300 {
 		if filtered(resp.StatusCode, answer) {
-			return completion{message: message{role: "assistant", content: ""}, raw: "content_filter", refused: "content_filter"}, 0, nil
+			done = completion{message: message{role: "assistant", content: ""}, raw: "content_filter"}
+			done.filter()
+			return done, 0, nil
 		}
 		return done, retryAfter(resp.Header, time.Now()), statusError(resp.StatusCode, answer)
 	}
@@ -220,10 +223,12 @@ func joinURL(base, path string) string {
 // to us or not; extra_body is flattened, under the values beside it.
 func encodeRequest(c *call) ([]byte, error) {
 	body := make(map[string]any, len(c.sampling)+3)
-	if extra, ok := c.sampling["extra_body"].(map[string]any); ok {
-		addSampling(body, extra)
+	flatten(body, c.sampling)
+	for k, v := range body {
+		if v == nil {
+			delete(body, k)
+		}
 	}
-	addSampling(body, c.sampling)
 	messages := make([]any, len(c.messages))
 	for i := range c.messages {
 		messages[i] = c.messages[i].request()
@@ -238,10 +243,13 @@ func encodeRequest(c *call) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-func addSampling(body, sampling map[string]any) {
+// flatten copies sampling values, those of extra_body among them; a value beside it wins.
+func flatten(dst, sampling map[string]any) {
+	extra, _ := sampling["extra_body"].(map[string]any)
+	maps.Copy(dst, extra)
 	for k, v := range sampling {
-		if v != nil && k != "extra_body" {
-			body[k] = v
+		if k != "extra_body" {
+			dst[k] = v
 		}
 	}
 }

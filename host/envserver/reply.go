@@ -63,11 +63,20 @@ func decodeReply(body []byte) (completion, error) {
 	}
 	switch {
 	case choice.FinishReason == "content_filter":
-		done.refused = "content_filter"
+		done.filter()
 	case m.refusal != "":
 		done.refused = "refusal"
 	}
 	return done, nil
+}
+
+// filter marks an answer as withheld. verifiers' finish reasons have none for that, so the message
+// carries it as a refusal does; info.wevalr tells which it was.
+func (c *completion) filter() {
+	c.refused = "content_filter"
+	if c.message.refusal == "" {
+		c.message.refusal = "withheld by the provider's content filter"
+	}
 }
 
 func (c *chatMessage) read() (message, error) {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // taskType stands where verifiers writes the class name of a task.
@@ -18,11 +20,11 @@ type task struct {
 
 // newTask validates a row. It takes over data, and changes it.
 func newTask(data map[string]any) (*task, error) {
-	var bad invalid
+	bad := &wire.ValidationError{Model: "TaskData"}
 	t := &task{data: data}
-	prompt := t.readPrompt(&bad)
-	fillDefaults(data, &bad)
-	if err := bad.err("TaskData"); err != nil {
+	prompt := t.readPrompt(bad)
+	fillDefaults(data, bad)
+	if err := refusal(bad); err != nil {
 		return nil, err
 	}
 	t.messages = prompt
@@ -31,14 +33,14 @@ func newTask(data map[string]any) (*task, error) {
 	}
 	var err error
 	if t.hash, err = taskHash(data); err != nil {
-		bad.add("task_data", "value_error", "%v", err)
-		return nil, bad.err("TaskData")
+		bad.Add("task_data", err.Error(), "value_error", nil)
+		return nil, bad
 	}
 	return t, nil
 }
 
 // readPrompt reads the prompt and puts it back in verifiers' shape.
-func (t *task) readPrompt(bad *invalid) []message {
+func (t *task) readPrompt(bad *wire.ValidationError) []message {
 	switch p := t.data["prompt"].(type) {
 	case string:
 		return []message{{role: "user", content: p}}
@@ -48,38 +50,40 @@ func (t *task) readPrompt(bad *invalid) []message {
 		for i, v := range p {
 			m, err := parseMessage(v)
 			if err != nil {
-				bad.add(fmt.Sprintf("prompt.%d", i), "value_error", "%v", err)
+				bad.Add(fmt.Sprintf("prompt.%d", i), err.Error(), "value_error", v)
 				continue
 			}
 			out = append(out, m)
 			records = append(records, m.record())
 		}
 		if len(p) == 0 {
-			bad.add("prompt", "too_short", "List should have at least 1 message")
+			bad.Add("prompt", "List should have at least 1 item", "too_short", p)
 		}
 		t.data["prompt"] = records
 		return out
 	case nil:
-		bad.add("prompt", "missing", "Field required: wevalr's env-server asks one question of the model")
+		bad.Add("prompt", "Field required", "missing", nil)
 	default:
-		bad.add("prompt", "string_type", "Input should be a string or a list of messages, got %s", pyType(p))
+		bad.Add("prompt", "Input should be a valid string or list of messages", "string_type", p)
 	}
 	return nil
 }
 
 // fillDefaults checks the fields that verifiers' TaskData types and adds those that it fills in, so
 // that task and hash are what its own server would have recorded.
-func fillDefaults(data map[string]any, bad *invalid) {
+func fillDefaults(data map[string]any, bad *wire.ValidationError) {
 	for _, key := range [...]string{"id", "name", "description", "system_prompt", "image", "workdir", "agent_user"} {
 		v := data[key]
 		if _, ok := v.(string); !ok && v != nil {
-			bad.add(key, "string_type", "Input should be a valid string, got %s", pyType(v))
+			bad.Add(key, "Input should be a valid string", "string_type", v)
 		}
 		data[key] = v
 	}
 	idx := data["idx"]
-	if k := pyType(idx); k != "int" && idx != nil {
-		bad.add("idx", "int_type", "Input should be a valid integer, got %s", k)
+	switch idx.(type) {
+	case nil, int64, uint64:
+	default:
+		bad.Add("idx", "Input should be a valid integer", "int_type", idx)
 	}
 	data["idx"] = idx
 	for _, key := range [...]string{"skills", "network_allow", "network_block", "artifacts"} {
@@ -91,7 +95,7 @@ func fillDefaults(data map[string]any, bad *invalid) {
 				data[key] = []any{"*"}
 			}
 		default:
-			bad.add(key, "list_type", "Input should be a valid list, got %s", pyType(v))
+			bad.Add(key, "Input should be a valid list", "list_type", v)
 		}
 	}
 	if data["artifact_max_bytes"] == nil {
@@ -101,11 +105,11 @@ func fillDefaults(data map[string]any, bad *invalid) {
 	fillNested(data, bad, "resources", "cpu", "memory", "gpu", "disk")
 }
 
-func fillNested(data map[string]any, bad *invalid, key string, fields ...string) {
+func fillNested(data map[string]any, bad *wire.ValidationError, key string, fields ...string) {
 	m, ok := data[key].(map[string]any)
 	if !ok {
 		if v := data[key]; v != nil {
-			bad.add(key, "model_type", "Input should be a valid dictionary, got %s", pyType(v))
+			bad.Add(key, "Input should be a valid dictionary", "model_type", v)
 		}
 		m = make(map[string]any, len(fields))
 		data[key] = m

@@ -78,13 +78,13 @@ func TestNewTask_Invalid(t *testing.T) {
 		want string
 	}{
 		"no prompt":      {map[string]any{}, "ValidationError: 1 validation error for TaskData\nprompt\n  Field required"},
-		"number":         {map[string]any{"prompt": int64(3)}, "got int"},
+		"number":         {map[string]any{"prompt": int64(3)}, "string or list of messages"},
 		"empty list":     {map[string]any{"prompt": []any{}}, "at least 1"},
-		"no role":        {map[string]any{"prompt": []any{map[string]any{"content": "x"}}}, "prompt.0\n  role must be"},
+		"no role":        {map[string]any{"prompt": []any{map[string]any{"content": "x"}}}, "prompt.0\n  role should be"},
 		"no content":     {map[string]any{"prompt": []any{map[string]any{"role": "user"}}}, "content is missing"},
-		"audio":          {map[string]any{"prompt": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "audio"}}}}}, "content.0 must be"},
+		"audio":          {map[string]any{"prompt": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "audio"}}}}}, "content.0 should be"},
 		"tool, no id":    {map[string]any{"prompt": []any{map[string]any{"role": "tool", "content": "x"}}}, "tool_call_id"},
-		"id is a number": {map[string]any{"prompt": "x", "id": int64(1)}, "id\n  Input should be a valid string, got int"},
+		"id is a number": {map[string]any{"prompt": "x", "id": int64(1)}, "id\n  Input should be a valid string [type=string_type, input_value=1, input_type=int]"},
 		"two at once":    {map[string]any{"prompt": true, "timeout": "soon"}, "2 validation errors"},
 		"bytes":          {map[string]any{"prompt": "x", "blob": []byte("x")}, "not JSON"},
 	} {
