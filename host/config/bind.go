@@ -120,8 +120,9 @@ func literal(f *field) any {
 	case reflect.Float64:
 		x, _ := strconv.ParseFloat(f.def, 64)
 		return x
+	default:
+		return f.def
 	}
-	return f.def
 }
 
 func (b *binder) value(path toml.Key, v any, rv reflect.Value, f *field) {
@@ -216,6 +217,7 @@ func (b *binder) compound(path toml.Key, v any, rv reflect.Value, f *field) {
 			rv.Set(p)
 			return
 		}
+	default:
 	}
 	want, example := expected(path, f)
 	b.report(path, "for example "+example, "expected %s, got %s", want, seen(path, v))

@@ -81,6 +81,7 @@ func (n *node) fill(v reflect.Value, f *field) {
 		n.text = strconv.FormatBool(v.Bool())
 	case reflect.String:
 		n.text = quote(v.String())
+	default: // no other kind is in a Config
 	}
 }
 

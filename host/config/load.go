@@ -89,11 +89,8 @@ func (l Loader) bind(path string, set []Override, dst any) (*binder, error) {
 	if _, err := toml.Decode(string(src), &tree); err != nil {
 		return nil, Errors{syntax(path, err)}
 	}
-	if tree == nil {
-		tree = map[string]any{}
-	}
 	b := &binder{
-		source: source{file: path, tree: plain(tree).(map[string]any), lines: lines, from: map[string]string{}},
+		source: source{file: path, tree: plainTable(tree), lines: lines, from: map[string]string{}},
 		root:   reflect.TypeOf(dst).Elem(), dir: dir, set: map[string]bool{},
 	}
 	for _, o := range set {

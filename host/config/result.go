@@ -61,12 +61,13 @@ func (c *Config) ResultAffecting() map[string]string {
 
 // ResultDigest is the sha256, in hex, of ResultAffecting's lines `key = value` in order.
 func (c *Config) ResultDigest() string {
-	h := sha256.New()
+	var text []byte
 	m := c.ResultAffecting()
 	for _, k := range sorted(m) {
-		fmt.Fprintf(h, "%s = %s\n", k, m[k])
+		text = fmt.Appendf(text, "%s = %s\n", k, m[k])
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // DiffResult compares two ResultAffecting line by line: "- key = before", "+ key = now".

@@ -211,6 +211,7 @@ func isEmpty(rv reflect.Value) bool {
 			}
 		}
 		return true
+	default:
+		return rv.IsZero()
 	}
-	return rv.IsZero()
 }

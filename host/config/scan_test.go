@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -90,7 +91,11 @@ func FuzzLoad(f *testing.F) {
 		path := write1(t, filepath.Join(d, "eval.toml"), text)
 		c, err := testLoader().Load(path, nil)
 		if err != nil {
-			for _, e := range err.(Errors) { //nolint:errorlint // Load promises this type for a readable file
+			var all Errors
+			if !errors.As(err, &all) {
+				t.Fatalf("got %T", err)
+			}
+			for _, e := range all {
 				if e.Line < 1 || e.Line > strings.Count(text, "\n")+1 {
 					t.Errorf("line %d of %d: %v", e.Line, strings.Count(text, "\n")+1, e)
 				}

@@ -14,11 +14,7 @@ import (
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[k] = plain(x)
-		}
-		return out
+		return plainTable(v)
 	case []map[string]any:
 		out := make([]any, len(v))
 		for i, x := range v {
@@ -41,6 +37,14 @@ func plain(v any) any {
 		return int64(v)
 	}
 	return v
+}
+
+func plainTable(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, x := range m {
+		out[k] = plain(x)
+	}
+	return out
 }
 
 // source is the document as a tree, with the place of each of its keys.
