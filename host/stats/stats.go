@@ -102,7 +102,7 @@ func TInterval(mean, se, df, confidence float64) Interval {
 }
 
 // tQuantile is Student's quantile. Above 1e5 degrees of freedom gonum's loses digits (six are left
-// at 1e9); the first term of the expansion in 1/df (Abramowitz and Stegun 26.7.5) is then exact to 1e-10.
+// at 1e9); the first term of the expansion in 1/df (Abramowitz and Stegun 26.7.5) leaves 3e-10.
 func tQuantile(p, df float64) float64 {
 	if df > 1e5 {
 		z := distuv.UnitNormal.Quantile(p)
