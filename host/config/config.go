@@ -17,7 +17,7 @@ type Config struct {
 	Run     Run      `toml:"run" resume:"free"`
 	Plugins []Plugin `toml:"plugin"`
 
-	origins
+	origins origins
 }
 
 // Tasks says which tasks there are, how many of them are taken and how often.

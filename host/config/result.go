@@ -138,7 +138,8 @@ func newOrigins(b *binder, plugins []Plugin) origins {
 
 // Origin says where a key's value came from: "flag -n", "--set run.retries", "eval.toml:12" or
 // "default". Plugins go by alias or index: plugin.gsm8k.source, plugin.0.source.
-func (o *origins) Origin(key string) string {
+func (c *Config) Origin(key string) string {
+	o := &c.origins
 	path, rest := splitKey(key)
 	if o.src == nil || rest != "" {
 		return "default"
