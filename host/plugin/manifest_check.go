@@ -105,6 +105,9 @@ func (m *Manifest) scorerProblems(c *checker) {
 		what := "scorer " + s.Name
 		c.oneOf(what+": kind", []string{s.Kind}, []string{KindRollout, KindGroup, KindDriver})
 		have[role[s.Kind]] = true
+		if s.Kind == KindDriver {
+			have[abi.ProvidesScorer] = true
+		}
 		if need := role[s.Kind]; need != "" && !slices.Contains(m.Provides, need) {
 			c.addf("%s: kind %q needs provides = [%q]", what, s.Kind, need)
 		}

@@ -162,8 +162,8 @@ func TestScore_Hostile(t *testing.T) {
 	fails.body = cat(callImport(0, ptr, n), drop(), unreachable())
 
 	grow := &guest{manifest: scorerManifest}
-	// loop: trap if memory.grow(256) == -1, again
-	grow.body = op(0x03, 0x40, 0x41, 0x80, 0x02, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0x00, 0x0b, 0x00)
+	// loop: trap if memory.grow(32) == -1, again
+	grow.body = op(0x03, 0x40, 0x41, 32, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0x00, 0x0b, 0x00)
 
 	pointer := &guest{manifest: scorerManifest, imports: []guestImport{env("log", 3)}}
 	pointer.body = cat(callImport(0, 1, -1, 100), drop(), unreachable())
@@ -213,7 +213,10 @@ func TestScore_Hostile(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cleanLoad := tc.name != "no buffer" && tc.name != "buffer out of bounds"
-			spec := Spec{Source: source(t, tc.guest.bytes()), Limits: Limits{ScoreWall: 100 * time.Millisecond}}
+			spec := Spec{Source: source(t, tc.guest.bytes()), Limits: Limits{ScoreWall: 20 * time.Second}}
+			if tc.kind == "deadline" {
+				spec.Limits.ScoreWall = 100 * time.Millisecond
+			}
 			p, err := newEngine(t).Load(context.Background(), spec)
 			if cleanLoad {
 				if err != nil {
