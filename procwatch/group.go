@@ -22,7 +22,10 @@ type body interface {
 const maxProcesses = 100
 
 // group is the level Group.
-type group struct{ leader *leader }
+type group struct {
+	leader  *leader
+	session session // under leader.mu
+}
 
 func startGroup(c command, stdio []*os.File) (body, int, error) {
 	l, err := launch(c, stdio)
@@ -38,7 +41,7 @@ func (g *group) await() bool {
 }
 
 func (g *group) signal(sig syscall.Signal) {
-	g.leader.whileUnreaped(func(pid int) { signalSession(pid, sig) })
+	g.leader.whileUnreaped(func(pid int) { g.session.signal(pid, sig) })
 }
 
 func (g *group) dead() (dead bool) {
@@ -47,8 +50,8 @@ func (g *group) dead() (dead bool) {
 	return dead
 }
 
-func (g *group) bury() (syscall.WaitStatus, []Process, bool) {
-	survivors := killSession(g.leader.pid)
+func (g *group) bury() (_ syscall.WaitStatus, survivors []Process, _ bool) {
+	g.leader.whileUnreaped(func(pid int) { survivors = g.session.kill(pid) })
 	ws, err := g.leader.bury()
 	return ws, survivors, err == nil
 }

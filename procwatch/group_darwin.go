@@ -2,9 +2,12 @@ package procwatch
 
 import "syscall"
 
-func signalSession(leader int, sig syscall.Signal) { _ = syscall.Kill(-leader, sig) }
+// session is what the level Group knows of a tree on this system.
+type session struct{}
 
-func killSession(leader int) []Process {
+func (*session) signal(leader int, sig syscall.Signal) { _ = syscall.Kill(-leader, sig) }
+
+func (*session) kill(leader int) []Process {
 	_ = syscall.Kill(-leader, syscall.SIGKILL)
 	return nil
 }

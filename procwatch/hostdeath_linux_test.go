@@ -1,3 +1,177 @@
 package procwatch
 
-func helperHost([]string) int { return 0 }
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startHost starts a helper host and returns it with its lines.
+func startHost(t *testing.T, how string, level Containment, dir string, grace time.Duration, argv ...string) (*exec.Cmd, <-chan Line) {
+	t.Helper()
+	args := append([]string{"helper:host", how, string(level), dir, fmt.Sprint(grace.Milliseconds())}, argv...)
+	cmd := exec.Command("/proc/self/exe", args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan Line, 4096)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- Line{Text: slices.Clone(s.Bytes())}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, lines
+}
+
+// marked returns the living processes that have mark in their arguments.
+func marked(mark string) (out []Process) {
+	for _, s := range processes() {
+		if argv := argvOf(s.pid); !s.ended() && slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, mark) }) {
+			out = append(out, Process{PID: s.pid, Argv: argv})
+		}
+	}
+	return out
+}
+
+// noneMarked waits until no process has mark.
+func noneMarked(t *testing.T, mark string, limit time.Duration) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(limit)
+	for {
+		left := marked(mark)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("after %v: %v", limit, left)
+		}
+	}
+}
+
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "own")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestHostDeath_Warden_LeavesNothing(t *testing.T) {
+	for _, how := range []string{"kill", "exit", "panic", "fatal"} {
+		for _, kind := range []string{"plain", "double", "setsid", "closed"} {
+			t.Run(how+"/"+kind, func(t *testing.T) {
+				dir := tempDir(t)
+				cmd, lines := startHost(t, how, Warden, dir, time.Second, helperArgv("tree", kind, "stay")...)
+				var pids []int
+				for len(pids) < 2 {
+					var pid int
+					l := within(t, patience, "a line of the host", lines)
+					if _, err := fmt.Sscanf(string(l.Text), "leader %d", &pid); err != nil {
+						if _, err := fmt.Sscanf(string(l.Text), "pid %d", &pid); err != nil {
+							t.Fatalf("got %q", l.Text)
+						}
+					}
+					pids = append(pids, pid)
+				}
+				var fds []int
+				for _, pid := range pids {
+					if fd, ok := tryHandle(t, pid); ok { // a host that ended by itself may have been faster
+						fds = append(fds, fd)
+					}
+				}
+				if how == "kill" {
+					if len(fds) != 2 {
+						t.Fatal("the tree was gone before its host")
+					}
+					_ = cmd.Process.Kill()
+				}
+				for _, fd := range fds {
+					if !readable(fd, 3*time.Second) {
+						t.Error("a process lives after Grace + 2 s")
+					}
+				}
+				noneMarked(t, dir, 3*time.Second) // the host itself
+				gone(t, dir, 3*time.Second)
+			})
+		}
+	}
+}
+
+// gone waits until dir is removed.
+func gone(t *testing.T, dir string, limit time.Duration) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(limit)
+	for {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the temp dir is there after %v", limit)
+		}
+	}
+}
+
+func TestHostDeath_Warden_KillsWhatIgnoresTerm(t *testing.T) {
+	mark := filepath.Join(tempDir(t), "mark")
+	cmd, lines := startHost(t, "kill", Warden, "", 100*time.Millisecond, append(helperArgv("ignore-term"), mark)...)
+	within(t, patience, "the leader's number", lines)
+	within(t, patience, "first line", lines)
+	_ = cmd.Process.Kill()
+	noneMarked(t, mark, 2100*time.Millisecond)
+}
+
+// Killed at any moment, in Start, in Stop or between: the warden's own arguments and the sleeper's have the mark too.
+func TestHostDeath_Warden_AtRandomMoments(t *testing.T) {
+	for range 20 {
+		mark := filepath.Join(tempDir(t), "mark")
+		cmd, lines := startHost(t, "churn", Warden, "", time.Second, append(helperArgv("tree", "setsid", "stay"), mark)...)
+		within(t, patience, "first line", lines)
+		moment := time.NewTimer(time.Duration(rand.IntN(60_000)) * time.Microsecond)
+		<-moment.C
+		_ = cmd.Process.Kill()
+		for range lines { // read on, or the host blocks
+		}
+		noneMarked(t, mark, 5*time.Second)
+	}
+}
+
+func TestHostDeath_Group_TakesTheLeader(t *testing.T) {
+	cmd, lines := startHost(t, "kill", Group, "", time.Hour, helperArgv("ignore-term")...)
+	var pid int
+	if l := within(t, patience, "the leader's number", lines); l.Text == nil {
+		t.Fatal("no line")
+	} else if _, err := fmt.Sscanf(string(l.Text), "leader %d", &pid); err != nil {
+		t.Fatalf("got %q", l.Text)
+	}
+	within(t, patience, "first line", lines)
+	fd := handle(t, pid)
+	_ = cmd.Process.Kill()
+	if !readable(fd, 2*time.Second) {
+		t.Error("the leader lives")
+	}
+}

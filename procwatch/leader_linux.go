@@ -32,15 +32,17 @@ func isDead(pid int) bool {
 }
 
 // highestInheritable returns the highest descriptor that a child of ours would inherit, 2 at least.
+// One at the very limit is left out: os.StartProcess needs room above those that it closes.
 func highestInheritable() int {
 	highest := 2
+	var limit unix.Rlimit
 	names, err := readDirNames("/proc/self/fd")
-	if err != nil {
+	if err != nil || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return highest
 	}
 	for _, name := range names {
 		fd, err := strconv.Atoi(name)
-		if err != nil || fd <= highest {
+		if err != nil || fd <= highest || uint64(fd)+16 > limit.Cur {
 			continue
 		}
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,28 +49,26 @@ func helper(mode string, args []string) int {
 			fmt.Fprintf(w, "%08d %s\n", i, strings.Repeat("x", 1014))
 		}
 		w.Flush()
-	case "fds":
-		for _, fd := range openFDs() {
-			fmt.Println("fd", fd)
-		}
-	case "bomb": // args: children left to make; every one is an orphan of the one before
+	case "bomb": // args: children left to make, mark; every one is an orphan of the one before
 		n, _ := strconv.Atoi(args[0])
 		if n == 0 {
 			hang()
 		}
-		cmd := exec.Command("/proc/self/exe", "helper:bomb", strconv.Itoa(n-1))
+		cmd := exec.Command("/proc/self/exe", "helper:bomb", strconv.Itoa(n-1), args[1])
 		cmd.SysProcAttr = sysProcAttr("setsid")
 		cmd.Stdout = os.Stdout
 		fmt.Println("bomb", os.Getpid())
 		_ = cmd.Start()
-	case "tree": // args: how the descendant leaves; then the leader exits or stays
-		spawn(args[0])
+	case "tree": // args: how the descendant leaves, whether the leader exits or stays, a mark
+		spawn(args[0], args[2:])
 		if args[1] == "exit" {
 			return 7
 		}
 		hang()
-	case "sleeper":
-		fmt.Println("pid", os.Getpid())
+	case "sleeper": // says its number on descriptor 3
+		gate := os.NewFile(3, "gate")
+		fmt.Fprintln(gate, "pid", os.Getpid())
+		gate.Close()
 		hang()
 	case "host":
 		return helperHost(args)
@@ -86,36 +85,33 @@ func hang() {
 	<-c
 }
 
-// spawn starts a sleeper as kind says and returns when it has said its number on our stdout.
-func spawn(kind string) {
-	r, w, _ := os.Pipe()
-	name, args := "/proc/self/exe", []string{"helper:sleeper"}
-	switch kind {
-	case "double":
-		args = []string{"helper:tree", "plain", "exit"}
-	case "closed":
-		// The sleeper gets no descriptor of the leader's.
-	}
-	cmd := exec.Command(name, args...)
-	cmd.SysProcAttr = sysProcAttr(kind)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if kind == "closed" {
-		cmd.Stdout, cmd.Stderr = w, nil
-	}
-	if err := cmd.Start(); err != nil {
-		fmt.Println("spawn:", err)
+// spawn starts a sleeper as kind says and prints its number.
+func spawn(kind string, mark []string) {
+	if kind == "double" {
+		cmd := exec.Command("/proc/self/exe", append([]string{"helper:tree", "plain", "exit"}, mark...)...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		_ = cmd.Run()
 		return
 	}
-	if kind == "double" {
-		_ = cmd.Wait()
+	cmd := exec.Command("/proc/self/exe", append([]string{"helper:sleeper"}, mark...)...)
+	cmd.SysProcAttr = sysProcAttr(kind)
+	if kind != "closed" {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	}
-	if kind == "closed" {
-		line, _ := bufio.NewReader(r).ReadString('\n')
-		fmt.Print(line)
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
 	}
+	cmd.ExtraFiles = []*os.File{w}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	_ = w.Close()
+	said, _ := io.ReadAll(r)
+	fmt.Print(string(said))
 }
 
-// command line of the helper child
+// helperArgv is the command line of a helper child.
 func helperArgv(mode string, args ...string) []string {
 	return append([]string{"/proc/self/exe", "helper:" + mode}, args...)
 }
@@ -165,6 +161,18 @@ func ended(t *testing.T, p *Proc) Exit {
 		t.Fatal("no Exit after Done")
 	}
 	return e
+}
+
+// pidOf reads the number that a sleeper says.
+func pidOf(t *testing.T, lines <-chan Line) int {
+	t.Helper()
+	l := within(t, patience, "the sleeper's line", lines)
+	s, ok := strings.CutPrefix(string(l.Text), "pid ")
+	pid, err := strconv.Atoi(s)
+	if !ok || err != nil {
+		t.Fatalf("got %q want a pid", l.Text)
+	}
+	return pid
 }
 
 // each runs f at every level that this system has.

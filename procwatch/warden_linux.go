@@ -148,9 +148,14 @@ func (w *warden) dead() bool {
 
 // readable reports whether the process of a pidfd has ended (pidfd_open(2)), after limit at most.
 func readable(pidfd int, limit time.Duration) bool {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, int(limit.Milliseconds()))
-	return err == nil && n > 0
+	deadline := time.Now().Add(limit)
+	for {
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(max(0, time.Until(deadline).Milliseconds())))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
+		}
+	}
 }
 
 func (w *warden) bury() (ws syscall.WaitStatus, survivors []Process, ok bool) {

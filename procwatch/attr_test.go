@@ -1,6 +1,7 @@
 package procwatch
 
 import (
+	"os"
 	"strconv"
 	"syscall"
 )
@@ -16,11 +17,10 @@ func sysProcAttr(kind string) *syscall.SysProcAttr {
 }
 
 // openFDs returns our descriptors; some are the runtime's own.
-func openFDs() []int {
-	names, _ := readDirNames("/proc/self/fd")
-	var fds []int
-	for _, name := range names {
-		if fd, err := strconv.Atoi(name); err == nil {
+func openFDs() (fds []int) {
+	entries, _ := os.ReadDir("/dev/fd")
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil {
 			fds = append(fds, fd)
 		}
 	}
