@@ -16,7 +16,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer h.Close()
-	z, err := zmqio.Listen("ipc://"+b.TempDir()+"/s", h.handle, zmqio.ServerOptions{})
+	z, err := zmqio.Listen(socket(b), h.handle, zmqio.ServerOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,17 +18,17 @@ type handler struct {
 	name    string    // the configured model's
 	offline map[string]model
 	http    *openai
-	version string
+	fixed   fixed
 	log     *slog.Logger
 }
 
 func newHandler(opt Options) (*handler, error) {
 	m := &opt.Model
 	h := &handler{
-		name:    m.Name,
-		http:    newOpenAI(opt.Getenv, m.MaxRetries, opt.Logger),
-		version: "wevalr/" + opt.Version,
-		log:     opt.Logger,
+		name:  m.Name,
+		http:  newOpenAI(opt.Getenv, m.MaxRetries, opt.Logger),
+		fixed: newFixed(opt.Version),
+		log:   opt.Logger,
 	}
 	if !m.isZero() {
 		own, err := ownEndpoint(m)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // message is one message of a conversation, in verifiers' vocabulary.
@@ -43,8 +45,8 @@ func (m *message) text() string {
 	return out
 }
 
-// record is the message as a trace holds it: every field of verifiers' model, nil where unset.
-func (m *message) record() map[string]any {
+// row is the message as a task's data holds it: every field of verifiers' model, nil where unset.
+func (m *message) row() map[string]any {
 	out := map[string]any{"role": m.role, "content": m.content}
 	switch m.role {
 	case "assistant":
@@ -62,9 +64,6 @@ func (m *message) record() map[string]any {
 		if len(m.state) > 0 {
 			out["provider_state"] = m.state
 		}
-		if m.refusal != "" {
-			out["refusal"] = m.refusal
-		}
 	case "tool":
 		out["tool_call_id"], out["name"] = m.toolCallID, nil
 		if m.name != "" {
@@ -72,6 +71,47 @@ func (m *message) record() map[string]any {
 		}
 	}
 	return out
+}
+
+// record is the message as a trace holds it. Its content must be text or nil.
+func (m *message) record() wire.Message {
+	out := wire.Message{Role: m.role, Reasoning: m.reasoning, ToolCallID: m.toolCallID, Name: m.name}
+	if s, ok := m.content.(string); ok {
+		out.Content = wire.Text(s)
+	}
+	for _, c := range m.toolCalls {
+		out.ToolCalls = append(out.ToolCalls, wire.ToolCall{ID: c.id, Type: c.kind, Name: c.name, Arguments: c.arguments})
+	}
+	if len(m.state) > 0 {
+		out.ProviderState = value(m.state)
+	}
+	if m.refusal != "" {
+		out.Extra = wire.Extra{{Name: "refusal", Value: value(m.refusal)}}
+	}
+	return out
+}
+
+// records are the messages as a trace holds them. Content in parts has no constructor in wire, so
+// such messages go the way of its decoder.
+func records(messages []message) ([]wire.Message, error) {
+	out := make([]wire.Message, 0, len(messages))
+	for i := range messages {
+		if _, parts := messages[i].content.([]any); !parts {
+			out = append(out, messages[i].record())
+			continue
+		}
+		delta, err := wire.ValueOf(map[string]any{
+			"trace": "x", "open": map[string]any{"id": "x", "task": map[string]any{"type": taskType, "data": map[string]any{}}},
+			"pending": []any{messages[i].row()},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range wire.DecodePartial([][]byte{delta}) {
+			out = append(out, t.Pending...)
+		}
+	}
+	return out, nil
 }
 
 // request is the message as an OpenAI-compatible endpoint takes it.

@@ -23,21 +23,7 @@ type completion struct {
 	finish  string // stop, length, tool_calls; "" when the provider said something else
 	raw     string // what it said then
 	refused string // "refusal" or "content_filter": an answer, not an error
-	usage   *usage
-}
-
-// usage is a provider's token count. prompt excludes cache reads.
-type usage struct {
-	prompt, completion int64
-	cached, reasoning  *int64
-	cost               *float64
-}
-
-func (u *usage) input() int64 {
-	if u.cached == nil {
-		return u.prompt
-	}
-	return u.prompt + *u.cached
+	usage   *wire.CallUsage
 }
 
 // model answers calls; complete is safe for concurrent use.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // chatReply is what is read of a chat completion; everything may be missing but a message.
@@ -122,7 +124,7 @@ func detailText(details []any) string {
 
 // readUsage is nil when the provider did not count, or not so that it can be understood, rather
 // than a zero that looks counted.
-func readUsage(raw json.RawMessage) *usage {
+func readUsage(raw json.RawMessage) *wire.CallUsage {
 	var u chatUsage
 	if len(raw) == 0 || json.Unmarshal(raw, &u) != nil {
 		return nil
@@ -131,14 +133,14 @@ func readUsage(raw json.RawMessage) *usage {
 	if prompt == nil || completion == nil {
 		return nil
 	}
-	out := &usage{prompt: *prompt, completion: *completion, cost: u.Cost}
+	out := &wire.CallUsage{PromptTokens: *prompt, CompletionTokens: *completion, Cost: u.Cost}
 	if d := u.PromptDetails; d != nil {
-		if out.cached = count(d.Cached); out.cached != nil {
-			out.prompt = max(0, out.prompt-*out.cached)
+		if out.CachedInputTokens = count(d.Cached); out.CachedInputTokens != nil {
+			out.PromptTokens = max(0, out.PromptTokens-*out.CachedInputTokens)
 		}
 	}
 	if d := u.CompletionDetails; d != nil {
-		out.reasoning = count(d.Reasoning)
+		out.ReasoningTokens = count(d.Reasoning)
 	}
 	return out
 }

@@ -18,15 +18,16 @@ func (h *handler) rollout(ctx context.Context, req *zmqio.Request, t *task, c *c
 	if err != nil {
 		return nil, err
 	}
-	if err := s.send(req, s.opening()); err != nil {
+	if err := s.open(req); err != nil {
 		return nil, err
 	}
-	if err := s.send(req, map[string]any{"pending": s.pending()}); err != nil {
+	if err := s.ask(req); err != nil {
 		return nil, err
 	}
-	asked := unixNow()
+	s.call.Time.Start = unixNow()
 	done, tries, err := m.complete(ctx, c)
-	s.call = callRecord(c, s.endpoint, s.sampling, asked, unixNow(), tries)
+	s.call.Time.End = unixNow()
+	s.call.Extra = wire.Extra{{Name: "tries", Value: value(int64(tries))}} // wevalr's own field
 	var failed *callError
 	switch {
 	case errors.As(err, &failed):
@@ -49,13 +50,3 @@ func newID() string {
 }
 
 func unixNow() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
-
-// send streams one change of the trace.
-func (s *story) send(req *zmqio.Request, delta map[string]any) error {
-	delta["trace"] = s.id
-	b, err := wire.ValueOf(delta)
-	if err != nil {
-		return err
-	}
-	return req.Delta(b)
-}

@@ -16,6 +16,7 @@ type task struct {
 	data     map[string]any // with verifiers' defaults
 	hash     string
 	messages []message
+	records  []wire.Message // messages, as a trace holds them
 }
 
 // newTask validates a row. It takes over data, and changes it.
@@ -36,7 +37,8 @@ func newTask(data map[string]any) (*task, error) {
 		bad.Add("task_data", err.Error(), "value_error", nil)
 		return nil, bad
 	}
-	return t, nil
+	t.records, err = records(t.messages)
+	return t, err
 }
 
 // readPrompt reads the prompt and puts it back in verifiers' shape.
@@ -46,7 +48,7 @@ func (t *task) readPrompt(bad *wire.ValidationError) []message {
 		return []message{{role: "user", content: p}}
 	case []any:
 		out := make([]message, 0, len(p)+1)
-		records := make([]any, 0, len(p))
+		rows := make([]any, 0, len(p))
 		for i, v := range p {
 			m, err := parseMessage(v)
 			if err != nil {
@@ -54,12 +56,12 @@ func (t *task) readPrompt(bad *wire.ValidationError) []message {
 				continue
 			}
 			out = append(out, m)
-			records = append(records, m.record())
+			rows = append(rows, m.row())
 		}
 		if len(p) == 0 {
 			bad.Add("prompt", "List should have at least 1 item", "too_short", p)
 		}
-		t.data["prompt"] = records
+		t.data["prompt"] = rows
 		return out
 	case nil:
 		bad.Add("prompt", "Field required", "missing", nil)

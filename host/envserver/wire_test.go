@@ -28,7 +28,7 @@ func within(t *testing.T, c <-chan struct{}, what string) {
 }
 
 // socket is a short ipc endpoint in a directory of its own.
-func socket(t *testing.T) string {
+func socket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "es")
 	if err != nil {
