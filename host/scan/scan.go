@@ -80,6 +80,31 @@ func Check(b []byte, lim Limits) error {
 	return nil
 }
 
+// scalars passes over a run of at most `most` numbers, bools and nils, as long lists of tokens have
+// them, and counts it. Where a value is cut it stops before it.
+func scalars(b []byte, i int, most uint64) (end, n int) {
+	for uint64(n) < most && i < len(b) {
+		size := 1
+		switch c := b[i]; {
+		case c < 0x80 || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3:
+		case c == 0xcd:
+			size = 3
+		case c == 0xce:
+			size = 5
+		case c == 0xcb:
+			size = 9
+		default:
+			return i, n
+		}
+		if size > len(b)-i {
+			return i, n
+		}
+		i += size
+		n++
+	}
+	return i, n
+}
+
 func walk(b []byte, lim Limits) (at int, rule Rule) {
 	var (
 		stack   [MaxDepth]frame
@@ -103,6 +128,13 @@ func walk(b []byte, lim Limits) (at int, rule Rule) {
 		}
 		if i >= len(b) {
 			return i, Truncated
+		}
+		if !top.isMap {
+			n := 0
+			if i, n = scalars(b, i, top.left); n > 0 {
+				top.left -= uint64(n)
+				continue
+			}
 		}
 		c, start := b[i], i
 		i++

@@ -23,8 +23,10 @@ func episode(tb testing.TB, tokens int) []byte {
 	for i := range ids {
 		ids[i], mask[i], lps[i] = i%50000, i%3 == 0, -float64(i)/7
 	}
-	node := map[string]any{"token_ids": ids, "mask": mask, "logprobs": lps, "parent": nil, "sampled": true,
-		"message": map[string]any{"role": "assistant", "content": "Grüße, 世界"}, "data": []byte{1, 0xff}}
+	node := map[string]any{
+		"token_ids": ids, "mask": mask, "logprobs": lps, "parent": nil, "sampled": true,
+		"message": map[string]any{"role": "assistant", "content": "Grüße, 世界"}, "data": []byte{1, 0xff},
+	}
 	b, err := msgpack.Marshal(map[string]any{"trace": "t", "nodes": []any{node}, "links": map[int]any{-7: 1, 70000: 2}})
 	if err != nil {
 		tb.Fatal(err)

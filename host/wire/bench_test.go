@@ -33,7 +33,12 @@ func bigRun(tb testing.TB) (deltas [][]byte, reply []byte) {
 		nodes = append(nodes, m{"parent": i - 1, "message": m{"role": role, "content": text}, "sampled": role == "assistant", "timestamp": 1.5, "token_ids": ids, "mask": mask, "is_content": mask, "logprobs": lps})
 	}
 	nodes[0].(m)["parent"] = nil
-	deltas = packAll(tb, []any{opened("a"), m{"trace": "a", "nodes": nodes, "calls": calls}, m{"trace": "a", "set": m{"ok": true, "rewards": m{"r": m{"score": 1.0, "weight": 1.0}}}}})
+	// The real server writes the trace's id first.
+	big := appendStr(appendStr(appendMapLen(nil, 3), "trace"), "a")
+	big = append(appendStr(big, "nodes"), pack(tb, nodes)...)
+	big = append(appendStr(big, "calls"), pack(tb, calls)...)
+	deltas = packAll(tb, []any{opened("a"), m{"trace": "a", "set": m{"ok": true, "rewards": m{"r": m{"score": 1.0, "weight": 1.0}}}}})
+	deltas = append(deltas[:1:1], big, deltas[1])
 	return deltas, pack(tb, ownReply(m{"traces": l{m{"id": "a", "nodes": 2 * turns, "calls": turns}}}))
 }
 

@@ -35,8 +35,10 @@ func nd(dtype string, data []byte, shape ...int) m {
 }
 
 func opened(id string) m {
-	return m{"trace": id, "open": m{"version": 1, "id": id, "verifiers": m{"version": "9", "commit": nil},
-		"task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}, "key": "k", "hash": nil}, "novel": m{"x": 1.0, "y": 1}}}
+	return m{"trace": id, "open": m{
+		"version": 1, "id": id, "verifiers": m{"version": "9", "commit": nil},
+		"task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}, "key": "k", "hash": nil}, "novel": m{"x": 1.0, "y": 1},
+	}}
 }
 
 // ownRun has everything at once: discard, links, repairs with integer keys, tensors in both
@@ -65,18 +67,24 @@ func ownRun() []any {
 					"top_logprobs": l{m{"5": -0.5}}, "sampling_mask": m{"ids": nd("int32", []byte{1, 0, 0, 0}, 1)},
 				},
 			},
-			"calls": l{m{"node": 1, "model": "x", "sampling": m{"temperature": nil, "n": uint64(math.MaxUint64)}, "finish_reason": "stop",
-				"usage": m{"prompt_tokens": 3, "completion_tokens": 2, "cached_input_tokens": 4, "cost": 0.25, "audio_tokens": 0}, "time": m{"start": 1.0, "end": 2.0}, "retries": 1}},
+			"calls": l{m{
+				"node": 1, "model": "x", "sampling": m{"temperature": nil, "n": uint64(math.MaxUint64)}, "finish_reason": "stop",
+				"usage": m{"prompt_tokens": 3, "completion_tokens": 2, "cached_input_tokens": 4, "cost": 0.25, "audio_tokens": 0}, "time": m{"start": 1.0, "end": 2.0}, "retries": 1,
+			}},
 		},
 		m{"trace": "a", "links": map[int]any{0: l{m{"node": 1, "type": "summary"}}}, "routing_repairs": map[int]any{0: nd("uint16", []byte{0, 1, 9, 0}, 1, 2)}},
-		m{"trace": "a", "set": m{"rewards": m{"r": m{"score": 0.5, "weight": 2, "why": "w"}, "none": nil, "nan": m{"score": math.NaN(), "weight": 1.0}}, "metrics": m{"n": 2, "nil": nil, "inf": math.Inf(1)},
-			"info": m{"t": nd("uint8", []byte{0xff}, 1), "deep": l{nil, m{"z": nil}}}, "ok": true, "stop_condition": "done", "dropped": nil, "newer": "kept", "agent": m{"config": m{"max_turns": nil}, "runtime": nil}}},
+		m{"trace": "a", "set": m{
+			"rewards": m{"r": m{"score": 0.5, "weight": 2, "why": "w"}, "none": nil, "nan": m{"score": math.NaN(), "weight": 1.0}}, "metrics": m{"n": 2, "nil": nil, "inf": math.Inf(1)},
+			"info": m{"t": nd("uint8", []byte{0xff}, 1), "deep": l{nil, m{"z": nil}}}, "ok": true, "stop_condition": "done", "dropped": nil, "newer": "kept", "agent": m{"config": m{"max_turns": nil}, "runtime": nil},
+		}},
 	}
 }
 
 func ownReply(extra m) m {
-	rep := m{"success": true, "error": nil, "hint": 1, "head": m{"id": "e", "env": m{"id": "env", "name": nil}, "task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}}, "ok": true, "errors": l{}, "future": m{"n": nil}},
-		"traces": l{m{"id": "a", "nodes": 2, "calls": 1}}}
+	rep := m{
+		"success": true, "error": nil, "hint": 1, "head": m{"id": "e", "env": m{"id": "env", "name": nil}, "task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}}, "ok": true, "errors": l{}, "future": m{"n": nil}},
+		"traces": l{m{"id": "a", "nodes": 2, "calls": 1}},
+	}
 	for k, v := range extra {
 		rep[k] = v
 	}

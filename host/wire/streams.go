@@ -110,18 +110,16 @@ func (t tensor) float(i int) (float64, bool) {
 	return float64(n), ok
 }
 
-// stream takes a list or a tensor: each reads one element of the list, item one of the tensor.
-// nil gives nil, an empty list an empty slice.
-func stream[T any](r *reader, each func(*reader) T, item func(tensor, int) (T, bool)) []T {
+// stream takes a list or a tensor: fill reads the elements of the first, item gives one of
+// the second. nil gives nil, an empty list an empty slice.
+func stream[T any](r *reader, fill func(*reader, []T), item func(tensor, int) (T, bool)) []T {
 	if r.null() {
 		return nil
 	}
 	at := r.i
 	if !r.isMap() {
 		out := make([]T, r.listLen())
-		for i := range out {
-			out[i] = each(r)
-		}
+		fill(r, out)
 		return out
 	}
 	t := r.tensor()
@@ -139,56 +137,76 @@ func stream[T any](r *reader, each func(*reader) T, item func(tensor, int) (T, b
 	return out
 }
 
-// ints takes token ids. The two forms that token ids have are read in place.
-func (r *reader) ints() []int32 {
-	return stream(r, func(r *reader) int32 {
-		if b := r.b[min(r.i, len(r.b)):]; len(b) >= 3 {
-			if b[0] < 0x80 {
-				r.i++
-				return int32(b[0])
-			}
-			if b[0] == 0xcd {
-				r.i += 3
-				return int32(binary.BigEndian.Uint16(b[1:]))
-			}
+// ints takes token ids. The forms that nearly all of them have are read in place.
+func (r *reader) ints() []int32 { return stream(r, (*reader).fillInts, tensor.int32) }
+
+func (r *reader) fillInts(out []int32) {
+	b := r.b
+	for k := range out {
+		i := r.i
+		switch {
+		case i+5 > len(b):
+		case b[i] < 0x80:
+			out[k] = int32(b[i])
+			r.i = i + 1
+			continue
+		case b[i] == 0xcd:
+			out[k] = int32(binary.BigEndian.Uint16(b[i+1:]))
+			r.i = i + 3
+			continue
+		case b[i] == 0xce && b[i+1] < 0x80:
+			out[k] = int32(binary.BigEndian.Uint32(b[i+1:]))
+			r.i = i + 5
+			continue
 		}
-		at := r.i
 		n, ok := r.int()
 		if ok && int64(int32(n)) != n {
-			r.fail(at, "a 32-bit token id")
+			r.fail(i, "a 32-bit token id")
 		}
-		return int32(n)
-	}, func(t tensor, i int) (int32, bool) {
-		n, ok := t.int(i)
-		return int32(n), ok && int64(int32(n)) == n
-	})
+		out[k] = int32(n)
+	}
 }
 
-func (r *reader) bools() []bool {
-	return stream(r, func(r *reader) bool {
-		if c := r.peek(); c != 0xc2 && c != 0xc3 {
-			r.fail(r.i, "a bool")
-			return false
-		}
-		r.i++
-		return r.b[r.i-1] == 0xc3
-	}, func(t tensor, i int) (bool, bool) {
-		return t.data[i*itemSize(t.dtype)] != 0, t.dtype == "bool" || t.dtype == "uint8"
-	})
+func (t tensor) int32(i int) (int32, bool) {
+	n, ok := t.int(i)
+	return int32(n), ok && int64(int32(n)) == n
 }
 
-func (r *reader) floats() []float64 {
-	return stream(r, func(r *reader) float64 {
-		if b := r.b[min(r.i, len(r.b)):]; len(b) >= 9 && b[0] == 0xcb {
-			r.i += 9
-			return math.Float64frombits(binary.BigEndian.Uint64(b[1:]))
+func (r *reader) bools() []bool { return stream(r, (*reader).fillBools, tensor.bool) }
+
+func (r *reader) fillBools(out []bool) {
+	b := r.b[min(r.i, len(r.b)):]
+	for k := range out {
+		if k >= len(b) || b[k]&0xfe != 0xc2 {
+			r.fail(r.i+k, "a bool")
+			return
+		}
+		out[k] = b[k] == 0xc3
+	}
+	r.i += len(out)
+}
+
+func (t tensor) bool(i int) (bool, bool) {
+	return t.data[i*itemSize(t.dtype)] != 0, t.dtype == "bool" || t.dtype == "uint8"
+}
+
+func (r *reader) floats() []float64 { return stream(r, (*reader).fillFloats, tensor.float) }
+
+func (r *reader) fillFloats(out []float64) {
+	b := r.b
+	for k := range out {
+		if i := r.i; len(b)-i >= 9 && b[i] == 0xcb {
+			out[k] = math.Float64frombits(binary.BigEndian.Uint64(b[i+1:]))
+			r.i = i + 9
+			continue
 		}
 		if r.peek() == 0xc0 {
 			r.i++
-			return math.NaN() // null is how a stream's NaN reads back from JSON
+			out[k] = math.NaN() // null is how a stream's NaN reads back from JSON
+			continue
 		}
-		return r.f64()
-	}, tensor.float)
+		out[k] = r.f64()
+	}
 }
 
 // repair replaces the last row of a routing tensor, whose dtype widens to the row's when that is
