@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/wire"
@@ -107,6 +106,7 @@ func TestRun_ModelAnswers(t *testing.T) {
 		"oddusage":     {failure.Completed, "w1", "stop", "", 0},
 		"tools":        {failure.Completed, "", "tool_calls", "", 12},
 		"thinking":     {failure.Completed, "4", "stop", "", 12},
+		"parts":        {failure.Completed, "in parts", "stop", "", 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ep, _ := askFake(t, name)
@@ -152,7 +152,9 @@ func TestRun_ModelFails(t *testing.T) {
 		"status:500": {500, "unavailable", 3, true, "upstream 500: "},
 		"status:429": {429, "rate_limited", 3, true, "upstream 429: "},
 		"wrapped":    {429, "rate_limited", 3, true, "upstream is full"},
-		"redirect":   {502, "unavailable", 3, true, "redirect is not followed"},
+		"redirect":   {421, "rejected", 1, false, "redirect is not followed"},
+		"badtool":    {502, "unavailable", 3, true, "tool_calls[0] has no name"},
+		"huge":       {502, "unavailable", 3, true, "more than 16 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,12 +206,26 @@ func TestRun_Retries(t *testing.T) {
 	for model, want := range map[string]struct {
 		text  string
 		tries int64
-	}{"flaky": {"at last", 3}, "limited:1": {"granted", 2}, "limited:" + time.Now().Add(time.Second).UTC().Format("Mon, 02 Jan 2006 15.04.05 GMT"): {"granted", 2}} {
+		log   string
+	}{
+		"flaky":        {"at last", 3, "try=3"},
+		"limited:7200": {"granted", 2, "wait=10ms"}, // as long as start allows
+		"limited:date": {"granted", 2, "wait=10ms"},
+	} {
 		t.Run(model, func(t *testing.T) {
-			t.Parallel()
-			ep, _ := askFake(t, model)
+			f := newFake(t)
+			opt := fakeOptions(f)
+			var log bytes.Buffer
+			opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			c := start(t, opt)
+			r := request(model, "")
+			r.Client = map[string]any{"type": "eval"}
+			ep := episode(t, c, r)
 			if tr := ep.Selected(); tr.Completion() != want.text || tries(tr) != want.tries || !ep.OK {
 				t.Errorf("got %q after %d tries, want %q after %d", tr.Completion(), tries(tr), want.text, want.tries)
+			}
+			if !strings.Contains(log.String(), want.log) {
+				t.Errorf("log: got %s, want …%s…", log.String(), want.log)
 			}
 		})
 	}

@@ -76,6 +76,9 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		choice(`{"role":"assistant","content":"at last"}`, `"stop"`, usage)
 	case "limited": // 429 once
 		if n == 1 {
+			if arg == "date" {
+				arg = time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+			}
 			w.Header().Set("Retry-After", arg)
 			http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
 			return
@@ -110,6 +113,17 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		f.hang(r)
 	case "refusal":
 		choice(`{"role":"assistant","content":null,"refusal":"I can not help with that."}`, `"stop"`, usage)
+	case "parts":
+		choice(`{"role":"assistant","content":[{"type":"thinking","thinking":"?"},{"type":"text","text":"in "},{"type":"text","text":"parts"}]}`, `"stop"`, usage)
+	case "badtool":
+		choice(`{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}`, `"tool_calls"`, usage)
+	case "huge":
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"`)
+		for range maxBody >> 20 {
+			fmt.Fprint(w, strings.Repeat("x", 1<<20))
+		}
+		fmt.Fprint(w, `"}}]}`)
 	case "length":
 		choice(`{"role":"assistant","content":"and then"}`, `"length"`, usage)
 	case "filter":

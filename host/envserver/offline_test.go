@@ -2,6 +2,7 @@ package envserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -186,5 +187,34 @@ func TestOpenReplay_BadLine(t *testing.T) {
 		if _, err := openReplay(path); err == nil || !strings.Contains(err.Error(), path+c.want) {
 			t.Errorf("%s: got %v, want …%s…", name, err, c.want)
 		}
+	}
+}
+
+// TestReplay_RealCompletions serves every published solution of a real model as it is in its file.
+func TestReplay_RealCompletions(t *testing.T) {
+	path := filepath.Join(fixtures(t), "..", "..", "data", "gsm8k", "replay-175b_verification.jsonl")
+	r, err := openReplay(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		var want struct{ Key, Completion string }
+		if err := json.Unmarshal([]byte(line), &want); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := r.complete(t.Context(), ask("", &wire.Tag{Key: want.Key, Index: n % 4}))
+		if err != nil || got.message.content != want.Completion {
+			t.Fatalf("%s: got %v, %v, want %q", want.Key, got.message.content, err, want.Completion)
+		}
+		n++
+	}
+	if n != 1319 {
+		t.Errorf("got %d lines, want the 1319 of the data set", n)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 // maxBody bounds an endpoint's answer, decompressed; maxErrorText what of a refusal is kept.
 const (
-	maxBody      = 64 << 20
+	maxBody      = 16 << 20
 	maxErrorText = 4 << 10
 	maxMasked    = 64 << 10 // of a refusal: read further than it is kept
 )
@@ -194,7 +194,7 @@ func withoutURL(err error) error {
 func statusError(status int, body []byte) *callError {
 	text := strings.TrimSpace(string(body[:min(len(body), maxMasked)]))
 	if status < 400 {
-		return failCall(http.StatusBadGateway, "upstream %d: a redirect is not followed", status)
+		return failCall(http.StatusMisdirectedRequest, "upstream %d: a redirect is not followed", status)
 	}
 	return failCall(status, "upstream %d: %s", status, text)
 }

@@ -3,6 +3,8 @@ package envserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/wevalr/wevalr/host/wire"
@@ -84,12 +86,17 @@ func (c *completion) filter() {
 func (c *chatMessage) read() (message, error) {
 	m := message{role: "assistant", refusal: c.Refusal}
 	m.state, _ = c.ReasoningDetails.([]any)
-	var err error
-	if m.content, err = parseContent(c.Content, true); err != nil {
-		return m, err
+	switch v := c.Content.(type) {
+	case nil:
+	case string:
+		m.content = v
+	case []any:
+		m.readParts(v)
+	default:
+		return m, errors.New("message.content is neither a string nor a list")
 	}
-	if m.content == nil && c.Refusal != "" {
-		m.content = c.Refusal // the words that were said, for whoever reads or scores them
+	if m.content == nil && m.refusal != "" {
+		m.content = m.refusal // the words that were said, for whoever reads or scores them
 	}
 	for _, v := range [...]any{c.Reasoning, c.ReasoningContent, detailText(m.state)} {
 		if s, ok := v.(string); ok && s != "" {
@@ -97,12 +104,32 @@ func (c *chatMessage) read() (message, error) {
 			break
 		}
 	}
-	for _, v := range c.ToolCalls {
-		if tc, ok := parseToolCall(v); ok {
-			m.toolCalls = append(m.toolCalls, tc)
+	for i, v := range c.ToolCalls {
+		tc, ok := parseToolCall(v)
+		if !ok {
+			return m, fmt.Errorf("message.tool_calls[%d] has no name", i)
 		}
+		m.toolCalls = append(m.toolCalls, tc)
 	}
 	return m, nil
+}
+
+// readParts joins the text of content in parts; an answer's content is text in verifiers.
+func (m *message) readParts(parts []any) {
+	var text string
+	for _, v := range parts {
+		part, _ := v.(map[string]any)
+		switch part["type"] {
+		case "text", "output_text":
+			s, _ := part["text"].(string)
+			text += s
+		case "refusal":
+			m.refusal, _ = part["refusal"].(string)
+		}
+	}
+	if text != "" || m.refusal == "" {
+		m.content = text
+	}
 }
 
 // detailText is the readable part of reasoning_details.
