@@ -29,11 +29,26 @@ import (
 type Host struct {
 	Stdout, Stderr io.Writer
 	signals        <-chan os.Signal
+	exit           func(code int)
+	terminal       bool
 }
 
-// New makes a Host. signals may be nil.
-func New(stdout, stderr io.Writer, signals <-chan os.Signal) *Host {
-	return &Host{Stdout: display.Clean(stdout), Stderr: display.Clean(stderr), signals: signals}
+// New makes a Host. signals may be nil; exit ends the process, at a third interrupt.
+func New(stdout, stderr io.Writer, signals <-chan os.Signal, exit func(code int)) *Host {
+	return &Host{
+		Stdout: display.Clean(stdout), Stderr: display.Clean(stderr),
+		signals: signals, exit: exit, terminal: isTerminal(stderr),
+	}
+}
+
+// isTerminal reports whether w is a terminal; in CI nothing is treated as one.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("CI") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Reexec must be the first call of main: a wevalr that was started as the warden of an env-server's

@@ -2,6 +2,8 @@ package host
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/wevalr/wevalr/host/config"
 	"github.com/wevalr/wevalr/host/plugin"
@@ -40,5 +42,30 @@ func loadConfig(path string, o Overrides) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Loader{LookupEnv: os.LookupEnv, ManifestName: plugin.NameOf}.Load(path, set)
+	return config.Loader{LookupEnv: os.LookupEnv, ManifestName: manifestName}.Load(path, set)
+}
+
+// manifestName reads a plugin's own name: its alias where the eval file gives none.
+func manifestName(source string) (string, error) {
+	if strings.HasSuffix(source, ".wasm") {
+		b, err := os.ReadFile(source)
+		if err != nil {
+			return "", err
+		}
+		module, err := plugin.Inspect(source, b)
+		if err != nil {
+			return "", err
+		}
+		return module.Manifest.Name, nil
+	}
+	file := filepath.Join(source, "plugin.toml")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	m, err := plugin.ParseManifest(file, b)
+	if err != nil {
+		return "", err
+	}
+	return m.Name, nil
 }

@@ -22,7 +22,7 @@ func startServers(ctx context.Context, cfg *config.Config, run *journal.Run, log
 	}
 	specs := make([]server.Spec, cfg.Server.Instances)
 	for i := range specs {
-		rel := filepath.Join(run.LogDir(), fmt.Sprintf("server-%d-1.log", i+1))
+		rel := filepath.Join(journal.LogsDir, filepath.Base(run.LogDir()), fmt.Sprintf("server-%d-1.log", i+1))
 		specs[i] = server.Spec{
 			Argv: argv, Env: serverEnv(cfg), Dir: cfg.Server.Cwd,
 			Address: cfg.Server.Address, Transport: cfg.Server.Transport,
@@ -46,8 +46,11 @@ func serverArgv(cfg *config.Config, run *journal.Run) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the embedded env-server: %w", err)
 	}
-	path := filepath.Join(run.Dir(), run.LogDir(), "serve.toml")
-	if err := os.WriteFile(path, cfg.ServeTOML(), 0o600); err != nil {
+	path, err := filepath.Abs(filepath.Join(run.LogDir(), "serve.toml"))
+	if err != nil {
+		return nil, fmt.Errorf("the embedded env-server's config: %w", err)
+	}
+	if err := os.WriteFile(path, cfg.Model.TOML(), 0o600); err != nil {
 		return nil, fmt.Errorf("the embedded env-server's config: %w", err)
 	}
 	argv := []string{self, "serve", "--address", "{address}", "--config", path}

@@ -11,5 +11,5 @@ import (
 
 func main() {
 	host.Reexec() // returns at once unless this process was started as a warden
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr, os.Exit))
 }

@@ -23,11 +23,11 @@ type app struct {
 }
 
 // execute runs one command line and returns its exit code: docs/operations.md, "Exit codes".
-func execute(args []string, stdout, stderr io.Writer) int {
+func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	a := &app{host: host.New(stdout, stderr, signals)}
+	a := &app{host: host.New(stdout, stderr, signals, exit)}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.host.Stdout)

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,9 @@ func (l Loader) check(b *binder, c *Config) {
 	}
 	l.checkPlugins(b, c)
 	b.checkRefs(c)
+	if _, err := path.Match(c.Tasks.Select, ""); err != nil {
+		b.report(toml.Key{"tasks", "select"}, "write a glob such as \"test-1*\"; * does not match /", "%v", err)
+	}
 	if c.Prompt.Template != "" && !strings.Contains(c.Prompt.Template, "{{prompt}}") {
 		b.report(toml.Key{"prompt", "template"}, "put {{prompt}} where the task's prompt belongs", "{{prompt}} is missing")
 	}

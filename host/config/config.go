@@ -25,6 +25,7 @@ type Tasks struct {
 	Plugin      string `toml:"plugin" check:"required"`                        // alias of a [[plugin]]
 	NumTasks    int    `toml:"num_tasks,omitzero" check:"min=1" resume:"free"` // 0: all
 	NumRollouts int    `toml:"num_rollouts" default:"1" check:"min=1" resume:"free"`
+	Select      string `toml:"select,omitzero"` // only keys that match, as path.Match does; "": all
 	Shuffle     bool   `toml:"shuffle"`
 	Seed        int64  `toml:"seed"`
 }

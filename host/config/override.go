@@ -17,10 +17,11 @@ type Override struct {
 	From  string // how messages and Origin call it: "flag -n", "--set run.retries"
 }
 
-// Flag is the override of a flag of `run` that has a key: -c, -m, -n, -r or --seed.
+// Flag is the override of a flag of `run` that has a key: -c, -m, -n, -r, --seed or --task.
 func Flag(name string, value any) Override {
 	keys := map[string]string{
-		"-c": "run.max_concurrent", "-m": "model.name", "-n": "tasks.num_tasks", "-r": "tasks.num_rollouts", "--seed": "tasks.seed",
+		"-c": "run.max_concurrent", "-m": "model.name", "-n": "tasks.num_tasks", "-r": "tasks.num_rollouts",
+		"--seed": "tasks.seed", "--task": "tasks.select",
 	}
 	key, ok := keys[name]
 	if !ok {

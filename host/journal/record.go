@@ -58,8 +58,10 @@ type Finish struct {
 	Outcome failure.Outcome  `json:"outcome"`
 	Failure *failure.Failure `json:"failure,omitempty"`
 	Usage   Usage            `json:"usage"`
-	Start   time.Time        `json:"start"`
-	End     time.Time        `json:"end"`
+	// Rewards are the env-server's own numbers, score × weight; nil: its scoring did not run.
+	Rewards map[string]*float64 `json:"rewards,omitempty"`
+	Start   time.Time           `json:"start"`
+	End     time.Time           `json:"end"`
 	// Episode is filled in by [Run.Finish].
 	Episode Ref `json:"episode,omitzero"`
 }

@@ -126,8 +126,20 @@ func (v *View) Partials() iter.Seq2[Partial, error] {
 
 // Summary reads summary.json; fs.ErrNotExist when the run has none, because its last attempt has not
 // ended or was killed.
-func (v *View) Summary() (*Summary, error) {
-	raw, err := v.root.ReadFile(SummaryFile)
+func (v *View) Summary() (*Summary, error) { return readSummary(v.root) }
+
+// ReadSummary reads summary.json of a run and nothing else; errors are those of [View.Summary].
+func ReadSummary(dir string) (*Summary, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("journal: read summary: %w", err)
+	}
+	defer root.Close()
+	return readSummary(root)
+}
+
+func readSummary(root *os.Root) (*Summary, error) {
+	raw, err := root.ReadFile(SummaryFile)
 	if err != nil {
 		return nil, fmt.Errorf("journal: read summary: %w", err)
 	}

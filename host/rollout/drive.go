@@ -32,11 +32,7 @@ func (e *engine) rollout(ctx, admit context.Context, ordinal, index, tries int) 
 		}
 	}
 	defer release()
-	line, err := e.Tasks.Task(ordinal)
-	var task *abi.Task
-	if err == nil {
-		task, err = DecodeTask(line)
-	}
+	task, err := e.task(ordinal)
 	if err != nil {
 		e.fail(err)
 		return
@@ -139,7 +135,8 @@ func (e *engine) record(ctx context.Context, r recorded) bool {
 	}
 	var line []byte
 	if r.episode != nil {
-		rec.Usage = r.episode.Usage()
+		u := r.episode.Usage()
+		rec.Usage = journal.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
 		rec.Rewards = rewards(r.episode)
 		var err error
 		if line, err = r.episode.AppendJSON(nil); err != nil {

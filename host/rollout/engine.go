@@ -13,6 +13,7 @@ import (
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
+	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // Spec is what one attempt on a run has to do.
@@ -133,11 +134,12 @@ var errServerDown = errors.New("an env-server has ended")
 func (e *engine) admit(admit, ctx context.Context) {
 	for task := range e.Tasks.Len() {
 		for index := range e.Rollouts {
+			if admit.Err() != nil {
+				return
+			}
 			state := e.Journal.State(task, index)
 			if state.Outcome.Finished() {
-				if !e.scoring.admit(admit, item{task: task, index: index, ref: state.Episode}) {
-					return
-				}
+				e.scoring.put(item{task: task, index: index, ref: state.Episode})
 				continue
 			}
 			if e.Owed != nil && !e.Owed(state) {
@@ -158,6 +160,15 @@ func (e *engine) admit(admit, ctx context.Context) {
 			}()
 		}
 	}
+}
+
+// task reads a task of the set.
+func (e *engine) task(ordinal int) (*abi.Task, error) {
+	raw, _, err := e.Tasks.Task(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeTask(raw)
 }
 
 // fail ends the attempt: the disk takes no records.

@@ -56,7 +56,7 @@ func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.E
 		return 0, nil, e
 	}
 	v.episodes = append(v.episodes, reply.Episode)
-	return len(v.episodes) - 1, View(reply.Episode, v.engine.Driver.RolloutView()), nil
+	return len(v.episodes) - 1, View(reply.Episode, v.engine.Driver.Manifest().RolloutView()), nil
 }
 
 func (v *env) sawExit() bool {

@@ -19,19 +19,18 @@ type Scorer struct {
 	Plugin *plugin.Plugin
 	Alias  string // the plugin's, in keys
 	Name   string
-	Kind   string   // ScorerRollout, ScorerGroup, ScorerDriver
+	Kind   string   // plugin.KindRollout, KindGroup or KindDriver
 	View   []string // what of an episode it gets
 }
 
-// The kinds of scorers, as manifests name them.
-const (
-	ScorerRollout = "rollout"
-	ScorerGroup   = "group"
-	ScorerDriver  = "driver"
-)
-
-// Key is how the scorer is named in summaries: alias.name.
-func (s *Scorer) Key() string { return s.Alias + "." + s.Name }
+// ScoreKey is how a score is called in summaries: alias.scorer, and .name where the scorer gives several.
+func ScoreKey(alias, scorer, name string) string {
+	key := alias + "." + scorer
+	if name != "" && name != scorer {
+		key += "." + name
+	}
+	return key
+}
 
 // item is a finished rollout to be scored. data and episode are there while there is room for them,
 // else they are read back from the disk.
@@ -63,7 +62,7 @@ func newScoring(e *engine) *scoring {
 	s := &scoring{engine: e}
 	s.more.L = &s.mu
 	for _, sc := range e.Scorers {
-		if sc.Kind == ScorerGroup {
+		if sc.Kind == plugin.KindGroup {
 			s.group = append(s.group, sc)
 		} else {
 			s.single = append(s.single, sc)
@@ -142,11 +141,11 @@ func (s *scoring) score(ctx context.Context, it item) {
 	}
 	for i := range s.single {
 		sc := &s.single[i]
-		if s.Journal.HasScore(it.task, it.index, sc.Alias, sc.Name) {
+		if s.Journal.Scored(it.task, it.index, sc.Alias, sc.Name) {
 			continue
 		}
 		line := journal.ScoreLine{Key: task.Key, Index: &it.index, Plugin: sc.Alias, Scorer: sc.Name, Identity: sc.Plugin.ScorerIdentity(sc.Name)}
-		if sc.Kind == ScorerDriver {
+		if sc.Kind == plugin.KindDriver {
 			if it.driver == nil {
 				continue // its scores came with the rollout, in an attempt that is over
 			}
@@ -184,7 +183,7 @@ func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
 		s.Logger.Warn("scorer failed", "plugin", sc.Alias, "task", line.Key, "err", line.Failure.Error())
 	}
 	for _, v := range line.Scores {
-		s.Observer.Scored(journal.ScoreKey(sc.Alias, sc.Name, v.Name), v.Value)
+		s.Observer.Scored(ScoreKey(sc.Alias, sc.Name, v.Name), v.Value)
 	}
 }
 
@@ -192,11 +191,8 @@ func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
 func (s *scoring) load(it item) (*abi.Task, *wire.Episode, error) {
 	task, episode := it.data, it.episode
 	if task == nil {
-		line, err := s.Tasks.Task(it.task)
-		if err != nil {
-			return nil, nil, err
-		}
-		if task, err = DecodeTask(line); err != nil {
+		var err error
+		if task, err = s.task(it.task); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -243,7 +239,7 @@ func (s *scoring) scoreGroup(ctx context.Context, ordinal int, refs []journal.Re
 	}
 	for i := range s.group {
 		sc := &s.group[i]
-		if s.Journal.HasGroupScore(ordinal, sc.Alias, sc.Name, len(refs)) {
+		if s.Journal.ScoredGroup(ordinal, len(refs), sc.Alias, sc.Name) {
 			continue
 		}
 		views := make([]abi.Episode, len(episodes))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // ExitedError says that the env-server's process has ended: with a code, 0 included, xor by a signal.
@@ -138,20 +139,26 @@ func (e *StartError) Failure() *failure.Failure {
 }
 
 // PeerError is a `success: false` reply: the server lives and said no.
-type PeerError struct {
-	Kind string // refused (validation) or peer_error
-	Text string
-}
+type PeerError struct{ Text string }
 
 func (e *PeerError) Error() string { return "env-server: " + e.Text }
 
 // Failure is {server, refused} or {server, peer_error}.
-func (e *PeerError) Failure() *failure.Failure {
-	kind := e.Kind
-	if kind == "" {
-		kind = "peer_error"
-	}
-	return failure.New(failure.Server, kind, "%s", e.Text)
+func (e *PeerError) Failure() *failure.Failure { return wire.PeerFailure(e.Text) }
+
+// TooLargeError is an answer that went past reply_max_mib, or all of them together past the budget.
+type TooLargeError struct{ Cause error }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("env-server: answer too large: %v", e.Cause)
+}
+
+// Unwrap gives what the wire saw.
+func (e *TooLargeError) Unwrap() error { return e.Cause }
+
+// Failure is {server, too_large}.
+func (e *TooLargeError) Failure() *failure.Failure {
+	return failure.New(failure.Server, "too_large", "%v", e.Cause)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

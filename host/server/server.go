@@ -100,7 +100,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	}
 	s.proc, err = procwatch.Start(ctx, procwatch.Spec{
 		Argv: argv, Dir: s.spec.Dir, Env: append(s.spec.Env, "TMPDIR="+s.dir.path),
-		Grace: s.spec.StopGrace, Sink: s.logs.write,
+		TempDir: s.dir.path, Grace: s.spec.StopGrace, Sink: s.logs.write,
 		Prober: s.probe, ReadyTimeout: s.spec.StartTimeout,
 		Containment: procwatch.Containment(s.spec.Containment), Logger: s.spec.Logger,
 	})
@@ -134,7 +134,7 @@ func (s *Server) neverReady(ctx context.Context, err error) error {
 		nr.Exited = s.exitedError(self.Exit, 0, true)
 		nr.Tail = nr.Exited.Tail
 	case errors.As(err, &ready):
-		nr.LastProbe = ready.LastProbeErr
+		nr.LastProbe = ready.LastProbe
 	default:
 		nr.LastProbe = err
 	}
@@ -177,8 +177,7 @@ func (s *Server) chooseEndpoint(ctx context.Context) (string, error) {
 //
 // # Errors
 //
-// *ExitedError, *ConnLostError (after the barrier), *PeerError, *wire.ProtocolError,
-// *zmqio.TooLargeError, or ctx's cause once the cancel is drained. A reply that arrived wins over
+// *ExitedError, *ConnLostError (after the barrier), *PeerError, *wire.ProtocolError, *TooLargeError, or ctx's cause once the cancel is drained. A reply that arrived wins over
 // all of them.
 func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progress) (Reply, error) {
 	payload, err := req.Encode()
@@ -197,6 +196,10 @@ func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progres
 		if connLost {
 			return reply, s.barrier.wait()
 		}
+		var large *zmqio.TooLargeError
+		if errors.As(err, &large) {
+			err = &TooLargeError{Cause: large}
+		}
 		return reply, err
 	}
 	res, err := wire.DecodeRun(raw.Deltas, raw.Payload, raw.Legacy)
@@ -204,7 +207,7 @@ func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progres
 		return Reply{Partial: wire.DecodePartial(raw.Deltas), Raw: raw.Payload}, err
 	}
 	if !res.Success {
-		return Reply{Partial: wire.DecodePartial(raw.Deltas)}, &PeerError{Kind: wire.FailureKind(res.Error), Text: res.Error}
+		return Reply{Partial: wire.DecodePartial(raw.Deltas)}, &PeerError{Text: res.Error}
 	}
 	return Reply{Episode: res.Episode}, nil
 }
@@ -238,6 +241,9 @@ func (s *Server) Generation() int { return s.spec.Generation }
 
 // Instance is the server's place in its set.
 func (s *Server) Instance() int { return s.spec.Instance }
+
+// Log is where its output goes, relative to the run directory.
+func (s *Server) Log() string { return s.spec.LogRel }
 
 // Containment is the level that procwatch chose: what is promised when wevalr itself is killed.
 func (s *Server) Containment() string {
