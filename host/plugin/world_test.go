@@ -1,0 +1,200 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+func TestTree_StaysInside(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	for path, text := range map[string]string{secret: "s", filepath.Join(dir, "in"): "in"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"abs": secret, "rel": "../" + filepath.Base(outside) + "/secret", "dir": outside, "good": "in"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	tr := tree{root}
+	for _, name := range []string{"abs", "rel", "dir/secret", "../" + filepath.Base(outside) + "/secret", secret, "pipe", "none"} {
+		if b, err := fs.ReadFile(tr, name); err == nil {
+			t.Errorf("%s: read %q", name, b)
+		} else if strings.Contains(err.Error(), dir) && name != secret {
+			t.Errorf("%s: %v names the host's path", name, err)
+		}
+	}
+	for _, name := range []string{"in", "good"} {
+		if b, err := fs.ReadFile(tr, name); err != nil || string(b) != "in" {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	before, err := tr.digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("IN"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := tr.digest(); after == before {
+		t.Error("a changed file leaves the digest as it was")
+	}
+}
+
+func TestWorld_ScorersGetNoClock(t *testing.T) {
+	w := newWorld(Grants{Clock: true, Random: true})
+	stream := func(op abi.Op, seed int64) string {
+		w.begin(op, seed)
+		b := make([]byte, 8)
+		_, _ = w.Read(b)
+		return string(b)
+	}
+	if stream(abi.OpScore, 1) != stream(abi.OpScore, 1) || stream(abi.OpScore, 1) == stream(abi.OpScore, 2) {
+		t.Error("a scorer's stream does not depend on its seed alone")
+	}
+	if stream(abi.OpRollout, 1) == stream(abi.OpRollout, 1) {
+		t.Error("entropy is granted, but a rollout's stream repeats")
+	}
+	w.begin(abi.OpScore, 1)
+	sec, _ := w.walltime()
+	w.sleep(int64(3 * time.Hour))
+	later, _ := w.walltime()
+	if sec != epoch+3600 || later-sec != 3*3600 {
+		t.Errorf("clock %d, after 3 h of sleep %d", sec, later)
+	}
+	w.begin(abi.OpRollout, 1)
+	if sec, _ := w.walltime(); time.Since(time.Unix(sec, 0)) > time.Minute {
+		t.Errorf("the clock is granted, but a rollout sees %d", sec)
+	}
+}
+
+func TestPrivateDir(t *testing.T) {
+	base := t.TempDir()
+	open := filepath.Join(base, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o755); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(base, link); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{open: "chmod 700", link: "not a folder", filepath.Join(base, "new", "one"): ""} {
+		err := privateDir(dir)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", dir, err, want)
+		}
+	}
+}
+
+func TestLog_Flood(t *testing.T) {
+	var out bytes.Buffer
+	e := newEngine(t)
+	e.log = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	g := &guest{manifest: scorerManifest, imports: []guestImport{env("log", 3), env("log_enabled", 1)}}
+	ptr, n := g.put("TOKEN\x1b[2J" + long(4000))
+	for range 20 {
+		g.body = cat(g.body, callImport(0, abi.LevelInfo, ptr, n), expect(0))
+	}
+	g.body = cat(g.body, callImport(0, 9, ptr, n), expect(int32(abi.Invalid)), callImport(1, abi.LevelDebug), expect(0),
+		callImport(1, abi.LevelInfo), expect(1), g.answer(score("1")))
+	p := load(t, e, Spec{Source: source(t, g.bytes()), Mask: func(s string) string { return strings.ReplaceAll(s, "TOKEN", "[KEY]") }})
+	if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if n := strings.Count(text, "plugin message truncated"); n != 1 {
+		t.Errorf("%d truncation lines, want 1", n)
+	}
+	if len(text) > 20<<10 || strings.Contains(text, "TOKEN") || strings.Contains(text, "x1b") || !strings.Contains(text, "[KEY]") {
+		t.Errorf("%d bytes: %.200s", len(text), text)
+	}
+}
+
+func TestStopwatch_StandsStill(t *testing.T) {
+	fired := make(chan struct{})
+	s := newStopwatch(30*time.Millisecond, func() { close(fired) })
+	s.pause()
+	select {
+	case <-fired:
+		t.Fatal("fired while it stood still")
+	case <-time.After(60 * time.Millisecond):
+	}
+	s.resume()
+	<-fired
+	if used := s.stop(); used < 25*time.Millisecond || used > time.Second {
+		t.Errorf("used %v", used)
+	}
+}
+
+func TestEncode_IsDeterministic(t *testing.T) {
+	f := 1.0
+	ep := abi.Episode{Metrics: map[string]*float64{}, Rewards: map[string]*abi.Reward{}, Info: map[string]any{}}
+	for _, k := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		ep.Metrics[k], ep.Rewards[k], ep.Info[k] = &f, &abi.Reward{Score: 1}, map[string]any{"y": 1, "x": 2}
+	}
+	ep.Traces = []abi.Episode{ep}
+	for _, enc := range []string{abi.EncodingMsgpack, abi.EncodingJSON} {
+		for _, v := range []any{
+			abi.ScoreRequest{Episode: ep}, abi.ScoreGroupRequest{Episodes: []abi.Episode{ep}}, abi.EnvReply{Episode: &ep},
+		} {
+			first, err := encode(enc, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if again, _ := encode(enc, v); !bytes.Equal(first, again) {
+					t.Fatalf("%s: %T: other bytes", enc, v)
+				}
+			}
+		}
+	}
+}
+
+// The packed forms must keep up with the abi's.
+func TestPacked_HasTheFieldsOfTheABI(t *testing.T) {
+	var plainJSON, packedMsgpack map[string]any
+	f := 1.0
+	ep := abi.Episode{
+		Completion: "c", Messages: []abi.Message{{}}, Info: map[string]any{"a": "b"}, StopCondition: "s", Errors: []abi.TraceError{{}},
+		Rewards: map[string]*abi.Reward{"r": {}}, Metrics: map[string]*float64{"m": &f}, Usage: &abi.Usage{},
+		Timing: map[string]any{"t": 1}, ToolCalls: []abi.ToolCall{{}}, Tokens: []abi.NodeTokens{{}}, Traces: []abi.Episode{{}},
+	}
+	j, _ := encode(abi.EncodingJSON, ep)
+	m, _ := encode(abi.EncodingMsgpack, abi.EnvReply{Episode: &ep})
+	fields, err := decodeFields(abi.EncodingMsgpack, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := decode(abi.EncodingJSON, j, &plainJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := decode(abi.EncodingMsgpack, fields["ok"], &packedMsgpack); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sortedKeys(packedMsgpack), sortedKeys(plainJSON); strings.Join(got, " ") != strings.Join(want, " ") || len(want) != 12 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
