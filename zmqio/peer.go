@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"unicode/utf8"
 
@@ -31,8 +32,8 @@ type peer struct {
 }
 
 // serve is the life of one connection, from the check of who it is to its last handler's return.
-func (s *Server) serve(ctx context.Context, nc net.Conn) {
-	log := s.opt.Logger
+func (s *Server) serve(base context.Context, nc net.Conn) {
+	ctx, log := base, s.opt.Logger
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
 	if uid, ok, err := peerUID(nc); err != nil || ok && !s.opt.AllowUID(uid) {
@@ -45,7 +46,13 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		log.WarnContext(ctx, "connection refused", slog.Any("err", err))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	cancel := func() {
+		if base.Err() != nil { // Close ended us, though the connection may have told first
+			cancelCause(context.Cause(base))
+		}
+		cancelCause(ErrPeerGone)
+	}
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })() // whoever ends first ends the others
 	p := &peer{
 		server: s, zc: zc, g: g, out: newOutbound(s.opt.QueueBytes),
@@ -58,13 +65,13 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		if errors.As(err, new(*StallError)) {
 			log.WarnContext(ctx, "connection closed", slog.Any("err", err))
 		}
-		cancel(ErrPeerGone)
+		cancel()
 	}()
 	err = p.read(ctx)
 	if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		log.WarnContext(ctx, "connection closed", slog.Any("err", err))
 	}
-	cancel(ErrPeerGone)
+	cancel()
 	_ = nc.Close()
 	<-wrote
 	p.runs.Wait()
@@ -176,6 +183,7 @@ func (p *peer) write() error {
 			p.out.release(m.cost())
 		}
 		if len(batch) > 0 {
+			runtime.Gosched() // who is about to answer may still come into the same write
 			continue
 		}
 		if err := p.g.bw.Flush(); err != nil {

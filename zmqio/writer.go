@@ -3,6 +3,7 @@ package zmqio
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/go-zeromq/zmq4"
@@ -41,6 +42,7 @@ func (c *Client) send() error {
 			}
 		}
 		if len(batch) > 0 {
+			runtime.Gosched() // who is about to call may still come into the same write
 			continue
 		}
 		if err := c.g.bw.Flush(); err != nil {
