@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -233,10 +234,16 @@ func (p *Plugin) ask(ctx context.Context, in *instance, c *call, req, resp any) 
 	return took, nil
 }
 
-const maxErrorText = 4 << 10
+// What a guest's own error may bring into the journal.
+const (
+	maxErrorText = 4 << 10
+	maxErrorData = 64 << 10
+)
 
 func (p *Plugin) guestError(op abi.Op, e *abi.Error) error {
 	if plainMap(e.Data) != nil {
+		e.Data = nil
+	} else if b, err := json.Marshal(e.Data); err != nil || len(b) > maxErrorData {
 		e.Data = nil
 	}
 	return &GuestError{

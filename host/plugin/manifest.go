@@ -18,7 +18,7 @@ const ManifestVersion = 1
 // Manifest is plugin.toml: what a plugin is, provides and asks for. It travels inside the module as
 // custom section wevalr.manifest.
 type Manifest struct {
-	Version0 int      `toml:"manifest"`
+	Format   int      `toml:"manifest"`
 	Name     string   `toml:"name"`
 	Version  string   `toml:"version"`
 	Provides []string `toml:"provides"`
@@ -137,9 +137,9 @@ func ParseManifest(file string, b []byte) (*Manifest, error) {
 	if err != nil {
 		return nil, &ManifestError{File: file, Problems: []string{scrub(err.Error())}}
 	}
-	if m.Version0 != ManifestVersion {
+	if m.Format != ManifestVersion {
 		return nil, &ManifestError{File: file, Problems: []string{fmt.Sprintf(
-			"manifest = %d is unknown, this wevalr reads manifest = %d", m.Version0, ManifestVersion)}}
+			"manifest = %d is unknown, this wevalr reads manifest = %d", m.Format, ManifestVersion)}}
 	}
 	var problems []string
 	for _, k := range md.Undecoded() {

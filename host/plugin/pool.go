@@ -79,18 +79,13 @@ func (p *Plugin) withScorer(ctx context.Context, f func(*instance) error) error 
 	return err
 }
 
-// withOwn lends an instance that no call before has used and none after will, within the byte
-// budget, to a task enumeration or a rollout.
+// withOwn lends an instance that no call before has used and none after will to a task enumeration
+// or a rollout.
 func (p *Plugin) withOwn(ctx context.Context, f func(*instance) error) error {
 	if err := p.use(); err != nil {
 		return err
 	}
 	defer p.done()
-	weight := min(p.weight.Load(), p.engine.opt.InstanceBytes)
-	if err := acquire(ctx, p.engine.bytes, weight); err != nil {
-		return err
-	}
-	defer p.engine.bytes.Release(weight)
 	in, err := p.ownInstance(ctx)
 	if err != nil {
 		return err
@@ -100,6 +95,16 @@ func (p *Plugin) withOwn(ctx context.Context, f func(*instance) error) error {
 		in.close()
 	}()
 	return f(in)
+}
+
+// withBudget holds a rollout instance's share of the byte budget while f runs.
+func (p *Plugin) withBudget(ctx context.Context, f func() error) error {
+	weight := min(p.weight.Load(), p.engine.opt.InstanceBytes)
+	if err := acquire(ctx, p.engine.bytes, weight); err != nil {
+		return err
+	}
+	defer p.engine.bytes.Release(weight)
+	return f()
 }
 
 func (p *Plugin) ownInstance(ctx context.Context) (*instance, error) {

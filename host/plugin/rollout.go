@@ -19,6 +19,16 @@ type RolloutResult struct {
 // answer.
 func (p *Plugin) Rollout(ctx context.Context, req abi.RolloutRequest, env Env) (RolloutResult, error) {
 	var out RolloutResult
+	err := p.withBudget(ctx, func() error {
+		var err error
+		out, err = p.rollout(ctx, req, env)
+		return err
+	})
+	return out, err
+}
+
+func (p *Plugin) rollout(ctx context.Context, req abi.RolloutRequest, env Env) (RolloutResult, error) {
+	var out RolloutResult
 	err := p.withOwn(ctx, func(in *instance) error {
 		c := &call{p: p, op: abi.OpRollout, seed: req.Seed, limit: p.limits.CallWall}
 		if p.grants.Env != nil && env != nil {
