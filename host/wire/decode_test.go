@@ -80,6 +80,18 @@ func ownRun() []any {
 	}
 }
 
+// TestDecodeRun_DropsPreview: what was in flight when the run ended is no part of its episode.
+func TestDecodeRun_DropsPreview(t *testing.T) {
+	deltas := packAll(t, append(ownRun(), m{"trace": "a", "pending": l{m{"role": "user", "content": "x"}}}))
+	res, err := DecodeRun(deltas, pack(t, ownReply(nil)), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(line(t, res.Episode)); got != ownLine {
+		t.Errorf("got %s", got)
+	}
+}
+
 func ownReply(extra m) m {
 	rep := m{
 		"success": true, "error": nil, "hint": 1, "head": m{"id": "e", "env": m{"id": "env", "name": nil}, "task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}}, "ok": true, "errors": l{}, "future": m{"n": nil}},

@@ -40,6 +40,7 @@ func TestEpisode_Outcome(t *testing.T) {
 		{"length", episodeOf(true, Trace{OK: true, StopCondition: "agent_completed", Calls: calls("stop", "length")}), "limit"},
 		{"length earlier on", episodeOf(true, Trace{OK: true, StopCondition: "agent_completed", Calls: calls("length", "stop")}), "completed"},
 		{"errors of a tried-again attempt", episodeOf(true, Trace{OK: true, Errors: []Error{{Type: "ProviderError"}}}), "completed"},
+		{"ok in spite of a failing trace", episodeOf(true, done, failed("provider_error", "ProviderError", 500)), "completed"},
 		{"429", episodeOf(false, failed("provider_error", "ProviderError", 429)), "error model rate_limited true"},
 		{"500", episodeOf(false, failed("provider_error", "ProviderError", 500)), "error model unavailable true"},
 		{"HTML", episodeOf(false, failed("provider_error", "ProviderError", 502)), "error model unavailable true"},
@@ -120,9 +121,13 @@ func TestTrace_Path(t *testing.T) {
 	if got := tr.Completion(); got != "second" {
 		t.Errorf("got %q", got)
 	}
-	loop := Trace{Nodes: []Node{node(0, "user", "a"), node(5, "assistant", "b"), node(1, "assistant", "c")}}
+	loop := Trace{Nodes: []Node{node(0, "user", "a"), node(0, "assistant", "b")}}
 	if got := len(loop.Path()); got != 2 {
-		t.Errorf("parents that point forwards: got a path of %d, want 2", got)
+		t.Errorf("a root that is its own parent: got a path of %d, want 2", got)
+	}
+	ahead := Trace{Nodes: []Node{node(-1, "user", "a"), node(5, "assistant", "b")}}
+	if got := len(ahead.Path()); got != 1 {
+		t.Errorf("a parent that does not exist: got a path of %d, want 1", got)
 	}
 	if got := (&Trace{}).Path(); len(got) != 0 {
 		t.Errorf("got %v of nothing", got)
