@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -83,8 +84,7 @@ func (a *attempt) recordEnded(set *server.Set) {
 
 // recordNotReady writes the end of a server that never answered.
 func (a *attempt) recordNotReady(err error) {
-	var nr *server.NotReadyError
-	if errors.As(err, &nr) && nr.Exited != nil {
+	if nr, ok := errors.AsType[*server.NotReadyError](err); ok && nr.Exited != nil {
 		a.record(serverEnd(nr.Exited.Instance, nr.Exited.Generation, nr.Exited.LogRel, nr.Exited))
 	}
 }
@@ -114,14 +114,13 @@ func serverEnd(instance, generation int, log string, err error) journal.ServerEv
 
 func (a *attempt) record(ev journal.ServerEvent) {
 	if err := a.run.Server(ev); err != nil {
-		a.log.Warn("server event not recorded", "err", err)
+		a.log.Warn("server event not recorded", slog.Any("err", err))
 	}
 }
 
 // taskError says whose fault a task set is: a changed one is the operator's business.
 func taskError(err error) error {
-	var set *journal.TaskSetError
-	if errors.As(err, &set) {
+	if _, ok := errors.AsType[*journal.TaskSetError](err); ok {
 		return UsageError{fmt.Errorf("%w\n  the tasks of a run may grow at their end, and change in no other way; start a new run with wevalr run", err)}
 	}
 	return err

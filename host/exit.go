@@ -45,11 +45,12 @@ func ExitCode(err error) int {
 	case errors.As(err, &usage), errors.As(err, &locked):
 		return ExitUsage
 	}
-	switch f := failure.Of(err); f.Source {
+	switch failure.Of(err).Source {
 	case failure.Config, failure.Plugin:
 		return ExitUsage
 	case failure.Server:
 		return ExitServer
+	default:
+		return ExitIncomplete
 	}
-	return ExitIncomplete
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/wevalr/wevalr/host/config"
@@ -136,15 +137,7 @@ func (h *Host) Resume(ctx context.Context, opt ResumeOptions) (int, error) {
 // errorsOf picks rollouts that ended in error, of the kinds where there are any.
 func errorsOf(kinds []string) func(journal.State) bool {
 	return func(s journal.State) bool {
-		if s.Outcome != failure.Errored || len(kinds) == 0 {
-			return s.Outcome == failure.Errored
-		}
-		for _, k := range kinds {
-			if k == s.Kind {
-				return true
-			}
-		}
-		return false
+		return s.Outcome == failure.Errored && (len(kinds) == 0 || slices.Contains(kinds, s.Kind))
 	}
 }
 
@@ -270,7 +263,7 @@ func (a *attempt) spec(servers rollout.Servers, drain <-chan struct{}) rollout.S
 	named := append(clientVars(a.cfg), a.cfg.Server.Env...)
 	list, short := secrets(os.Environ(), named)
 	for _, name := range short {
-		a.log.Warn("the value of a variable is too short to be masked", "name", name)
+		a.log.Warn("the value of a variable is too short to be masked", slog.String("variable", name))
 	}
 	return rollout.Spec{
 		Journal: a.run, Tasks: a.tasks, Rollouts: a.cfg.Tasks.NumRollouts, Owed: a.owed,

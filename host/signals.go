@@ -54,10 +54,10 @@ func (in *interrupts) take(sig os.Signal, n int, say func(string), leave func(in
 	if n == 0 {
 		close(in.drain)
 	}
-	switch {
-	case step == 1:
+	switch step {
+	case 1:
 		say("interrupted: nothing new is dispatched, what is in flight finishes; interrupt again to cancel it")
-	case step == 2:
+	case 2:
 		say("interrupted: what is in flight is cancelled; interrupt again to leave at once")
 		in.cancel(errInterrupted)
 	default:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -85,9 +84,5 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 // ended keeps the exit code of a run that came to its end.
 func (a *app) ended(code int, err error) error {
 	a.code = code
-	var usageErr host.UsageError
-	if errors.As(err, &usageErr) {
-		return usageErr
-	}
 	return err
 }

@@ -152,12 +152,10 @@ func (e *engine) admit(admit, ctx context.Context) {
 				e.room.Release(1)
 				return
 			}
-			e.inFlight.Add(1)
-			go func() {
-				defer e.inFlight.Done()
+			e.inFlight.Go(func() {
 				defer e.room.Release(1)
 				e.rollout(ctx, admit, task, index, state.Tries)
-			}()
+			})
 		}
 	}
 }

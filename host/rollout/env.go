@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/wevalr/wevalr/host/failure"
@@ -93,6 +92,9 @@ func (v *env) merge(refs []int, selected int) (*wire.Episode, error) {
 
 // envError maps a failure to the ABI's status: the one function that does.
 func envError(err error) *abi.EnvError {
+	if known, ok := errors.AsType[*abi.EnvError](err); ok {
+		return known
+	}
 	f := failure.Of(err)
 	e := &abi.EnvError{Status: status(f), Source: string(f.Source), Kind: f.Kind, Message: f.Message}
 	if s := f.Server; s != nil {
@@ -104,10 +106,6 @@ func envError(err error) *abi.EnvError {
 		if s.Signal != 0 {
 			e.Server.Signal = s.SignalName
 		}
-	}
-	var known *abi.EnvError
-	if errors.As(err, &known) {
-		return known
 	}
 	return e
 }
@@ -134,8 +132,7 @@ func status(f *failure.Failure) abi.Status {
 		return abi.PeerFailed
 	case failure.Config:
 		return abi.Invalid
+	default:
+		return abi.Internal
 	}
-	return abi.Internal
 }
-
-func (o origin) String() string { return fmt.Sprintf("%s#%d", o.key, o.index) }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"log/slog"
 
 	"github.com/wevalr/wevalr/host/journal"
 )
@@ -32,6 +33,6 @@ func (e *engine) keepLoose(r recorded) {
 		p.Traces = append(p.Traces, json.RawMessage(line))
 	}
 	if err := e.Journal.Partial(p); err != nil {
-		e.Logger.Warn("partial episode not kept", "task", r.task.Key, "err", err)
+		e.Logger.Warn("partial episode not kept", slog.String("task", r.task.Key), slog.Any("err", err))
 	}
 }

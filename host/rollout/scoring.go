@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -180,7 +181,7 @@ func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
 		return
 	}
 	if line.Failure != nil {
-		s.Logger.Warn("scorer failed", "plugin", sc.Alias, "task", line.Key, "err", line.Failure.Error())
+		s.Logger.Warn("scorer failed", slog.String("plugin", sc.Alias), slog.String("task", line.Key), slog.Any("err", line.Failure))
 	}
 	for _, v := range line.Scores {
 		s.Observer.Scored(ScoreKey(sc.Alias, sc.Name, v.Name), v.Value)
