@@ -68,7 +68,8 @@ func (o Options) withDefaults() Options {
 
 // Model is the [model] section of an eval file, as far as this server needs it.
 type Model struct {
-	// Name is the model's. "offline/…" needs no endpoint.
+	// Name is the configured model's; "offline/…" needs no endpoint. Requests name theirs: any model
+	// of the endpoint, offline/demo, offline/echo, and the configured one.
 	Name string
 	// BaseURL, APIKeyVar, Headers and HeadersFromEnv are the only ones that a request may name.
 	BaseURL        string

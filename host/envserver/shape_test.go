@@ -82,6 +82,9 @@ func TestRun_ShapeOfVerifiers(t *testing.T) {
 			t.Fatal(err)
 		}
 		reply := send(t, c, "run", payload)
+		if told := wire.DecodePartial(reply.Deltas); len(told) != 1 || len(told[0].Pending) != 0 {
+			t.Errorf("%s: got %+v, want one trace, with nothing pending at its end", name, told)
+		}
 		theirs, ours := map[string]bool{}, map[string]bool{}
 		for i := range 5 {
 			if _, err := os.Stat(filepath.Join(dir, name+".delta."+strconv.Itoa(i)+".msgpack")); err != nil {
