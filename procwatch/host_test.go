@@ -16,7 +16,7 @@ func helperHost(args []string) int {
 	grace, _ := strconv.Atoi(args[3])
 	first := make(chan struct{}, 1024)
 	spec := Spec{
-		Argv: args[4:], Containment: Containment(args[1]), TempDir: args[2],
+		Argv: args[4:], Env: os.Environ(), Containment: Containment(args[1]), TempDir: args[2],
 		Grace: time.Duration(grace) * time.Millisecond,
 		Sink: func(l Line) {
 			fmt.Printf("%s\n", l.Text)

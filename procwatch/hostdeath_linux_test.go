@@ -18,6 +18,7 @@ func startHost(t *testing.T, how string, level Containment, dir string, grace ti
 	t.Helper()
 	args := append([]string{"helper:host", how, string(level), dir, fmt.Sprint(grace.Milliseconds())}, argv...)
 	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), "GOCOVERDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,11 @@ func TestHostDeath_Warden_KillsWhatIgnoresTerm(t *testing.T) {
 
 // Killed at any moment, in Start, in Stop or between: the warden's own arguments and the sleeper's have the mark too.
 func TestHostDeath_Warden_AtRandomMoments(t *testing.T) {
-	for range 20 {
+	moments := 20
+	if testing.Short() {
+		moments = 4
+	}
+	for range moments {
 		mark := filepath.Join(tempDir(t), "mark")
 		cmd, lines := startHost(t, "churn", Warden, "", time.Second, append(helperArgv("tree", "setsid", "stay"), mark)...)
 		within(t, patience, "first line", lines)

@@ -137,6 +137,9 @@ func child(t *testing.T, level Containment, spec Spec) (p *Proc, lines <-chan Li
 	if spec.Sink == nil {
 		spec.Sink = func(l Line) { out <- l }
 	}
+	if spec.Env == nil && testing.CoverMode() != "" {
+		spec.Env = append(minimalEnv(), "GOCOVERDIR="+t.TempDir()) // or the helper complains on stderr
+	}
 	spec.Containment = level
 	p, err := Start(t.Context(), spec)
 	if err != nil {

@@ -33,9 +33,13 @@ func sameResources(t *testing.T, before counts) {
 	t.Errorf("got %+v want %+v", now, before)
 }
 
-func iterations(n int) int {
+// iterations is fewer for the warden, which costs a process more.
+func iterations(n int, level Containment) int {
+	if level == Warden {
+		n /= 5
+	}
 	if testing.Short() {
-		return n / 20
+		n /= 20
 	}
 	return n
 }
@@ -44,7 +48,7 @@ func iterations(n int) int {
 func TestProc_Race_StopExitReady(t *testing.T) {
 	each(t, func(t *testing.T, level Containment) {
 		var causes sync.Map
-		for i := range iterations(1000) {
+		for i := range iterations(1000, level) {
 			p, err := Start(t.Context(), Spec{
 				Argv: sh("exit 9"), Containment: level,
 				Prober: func(ctx context.Context) error {
@@ -93,7 +97,7 @@ func TestProc_Leak_NothingIsLeft(t *testing.T) {
 		}
 		run()
 		before := resources()
-		for range iterations(500) {
+		for range iterations(500, level) {
 			run()
 		}
 		sameResources(t, before)

@@ -16,11 +16,14 @@ import (
 // stat is what /proc/PID/stat says (proc_pid_stat(5)).
 type stat struct {
 	pid, ppid, pgrp, session int
+	threads                  int
 	state                    byte
 	start                    uint64 // ticks since boot; with pid it names a process for good
 }
 
-func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
+// ended is more than a zombie: while other threads run, the state of a process whose main thread has
+// ended reads Z, too.
+func (s stat) ended() bool { return (s.state == 'Z' || s.state == 'X') && s.threads <= 1 }
 
 // processes returns what is in /proc; a process that ends meanwhile is left out.
 func processes() map[int]stat {
@@ -53,6 +56,7 @@ func readStat(pid int) (stat, bool) {
 	s.ppid, _ = strconv.Atoi(f[1])
 	s.pgrp, _ = strconv.Atoi(f[2])
 	s.session, _ = strconv.Atoi(f[3])
+	s.threads, _ = strconv.Atoi(f[17])
 	s.start, err = strconv.ParseUint(f[19], 10, 64)
 	return s, err == nil
 }
