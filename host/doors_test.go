@@ -30,9 +30,10 @@ var doors = map[string][]string{
 	"host/report":  {"host/journal", "host/stats", "host/failure"},
 	"host/display": {"host/journal", "host/stats", "host/failure"},
 	"host/author":  {"host/plugin", "host/plugin/meter", "plugins/abi"},
-	"plugins/sdk":  {"plugins/abi"},
-	"plugins/":     {"plugins/abi", "plugins/sdk"},
-	"testplugins/": {"plugins/abi", "plugins/sdk"},
+	"plugins/sdk":  {"plugins/abi", "plugins/sdk/"},
+	"plugins/sdk/": {"plugins/abi", "plugins/sdk", "plugins/sdk/"}, // sdktest, codec, json
+	"plugins/":     {"plugins/abi", "plugins/sdk", "plugins/sdk/"},
+	"testplugins/": {"plugins/abi", "plugins/sdk", "plugins/sdk/"},
 }
 
 // owners says which rooms alone may import a library, and why.
@@ -40,12 +41,11 @@ var owners = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/tetratelabs/wazero":   {[]string{"host/plugin"}, "only host/plugin knows the engine"},
-	"github.com/go-zeromq/zmq4":       {[]string{"zmqio"}, "only zmqio knows the transport"},
-	"github.com/vmihailenco/msgpack":  {[]string{"host/wire", "host/plugin"}, "bytes are scanned before they are decoded"},
-	"github.com/BurntSushi/toml":      {[]string{"host/config", "host/plugin"}, "only the eval file and the manifest are TOML"},
-	"github.com/spf13/cobra":          {[]string{"cmd/wevalr"}, "only the command line knows flags"},
-	"github.com/sashabaranov/go-open": {[]string{"host/envserver"}, "only the embedded env-server calls models"},
+	"github.com/tetratelabs/wazero":  {[]string{"host/plugin"}, "only host/plugin knows the engine"},
+	"github.com/go-zeromq/zmq4":      {[]string{"zmqio"}, "only zmqio knows the transport"},
+	"github.com/vmihailenco/msgpack": {[]string{"host/plugin"}, "bytes are scanned before they are decoded"},
+	"github.com/BurntSushi/toml":     {[]string{"host/config", "host/plugin"}, "only the eval file and the manifest are TOML"},
+	"github.com/spf13/cobra":         {[]string{"cmd/wevalr"}, "only the command line knows flags"},
 }
 
 // leaves may use no library of others, beside golang.org/x.
@@ -75,7 +75,7 @@ func TestDoors(t *testing.T) {
 
 func TestPackages_HaveContracts(t *testing.T) {
 	for _, p := range listPackages(t) {
-		if p.Doc == "" {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
 			t.Errorf("%s has no package comment: it is the room's contract", p.ImportPath)
 		}
 	}
@@ -86,11 +86,9 @@ func mayImport(room, target string) bool {
 		return true
 	}
 	allowed, ok := doors[room]
-	for r := room; !ok && strings.Contains(r, "/"); {
+	for r := room; !ok && strings.Contains(r, "/"); { // the nearest "folder/" above
 		r = r[:strings.LastIndex(r, "/")]
-		if allowed, ok = doors[r]; !ok {
-			allowed, ok = doors[r+"/"]
-		}
+		allowed, ok = doors[r+"/"]
 	}
 	for _, a := range allowed {
 		if a == target || strings.HasSuffix(a, "/") && strings.HasPrefix(target, a) {
@@ -113,6 +111,7 @@ func owned(room string, rooms []string) bool {
 type goPackage struct {
 	ImportPath, Doc string
 	Imports         []string
+	GoFiles         []string
 }
 
 // listPackages asks the go command, for both builds: native and wasip1 (the guests).
@@ -120,7 +119,7 @@ func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	var out []goPackage
 	for _, env := range []string{"GOOS=linux", "GOOS=wasip1"} {
-		cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Doc,Imports", "./...")
+		cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Doc,Imports,GoFiles", "./...")
 		cmd.Dir = ".."
 		arch := "GOARCH=amd64"
 		if env == "GOOS=wasip1" {
