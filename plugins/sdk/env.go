@@ -16,7 +16,10 @@ import (
 // rollout: while one waits the others go on, until all wait; then the guest parks in the host.
 // Handles that are still open when the rollout returns are closed by the host.
 type Env struct {
-	pump sync.Mutex // held by the goroutine that waits in the host
+	// pump is full while a goroutine waits in the host. Whoever else waits takes its place, unless
+	// what it waits for comes first; a mutex would not let it.
+	pump chan struct{}
+	wake chan struct{} // ready may have something
 
 	mu    sync.Mutex // guards the rest
 	open  map[int32]*Handle
@@ -25,11 +28,16 @@ type Env struct {
 	reply []byte
 }
 
+func newEnv() *Env {
+	return &Env{pump: make(chan struct{}, 1), wake: make(chan struct{}, 1), open: map[int32]*Handle{}}
+}
+
 // Handle is one call to the env-server.
 type Handle struct {
-	env *Env
-	id  int32
-	own bool // made by Run, or taken: not for AwaitAny; under env.mu
+	env  *Env
+	id   int32
+	own  bool          // made by Run, or taken: not for AwaitAny; under env.mu
+	done chan struct{} // closed when the host has given it
 }
 
 // Run makes one call and waits for its episode. With an error there is no handle: it is closed.
@@ -66,10 +74,7 @@ func (e *Env) start(req EnvRequest, own bool) (*Handle, error) {
 	if id < 0 {
 		return nil, e.refused(id)
 	}
-	h := &Handle{env: e, id: id, own: own}
-	if e.open == nil {
-		e.open = make(map[int32]*Handle)
-	}
+	h := &Handle{env: e, id: id, own: own, done: make(chan struct{})}
 	e.open[id] = h
 	return h, nil
 }
@@ -94,17 +99,20 @@ func (e *Env) AwaitAny(timeout time.Duration) (*Handle, error) {
 		ms = int32(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 	}
 	for {
-		e.pump.Lock()
-		h := e.popReady()
-		var err error
-		if h == nil {
-			if err = e.await(ms); err == nil {
-				h = e.popReady()
-			}
+		if h := e.popReady(); h != nil {
+			return h, nil
 		}
-		e.pump.Unlock()
-		if h != nil || err != nil {
-			return h, err
+		select {
+		case <-e.wake:
+		case e.pump <- struct{}{}:
+			h, err := e.popReady(), error(nil)
+			if h == nil {
+				err = e.await(ms)
+			}
+			<-e.pump
+			if h != nil || err != nil {
+				return h, err
+			}
 		}
 	}
 }
@@ -117,10 +125,21 @@ func (e *Env) popReady() *Handle {
 	}
 	h := e.ready[0]
 	e.ready = e.ready[1:]
+	e.signal()
 	return h
 }
 
-// await lets the host wait for one finished call; pump is held.
+// signal wakes one AwaitAny if there is something for it; mu is held.
+func (e *Env) signal() {
+	if len(e.ready) > 0 {
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// await lets the host wait for one finished call; the pump is held.
 func (e *Env) await(ms int32) error {
 	for range 4 { // let the others start what they can before everything stands still
 		runtime.Gosched()
@@ -134,10 +153,26 @@ func (e *Env) await(ms int32) error {
 	case id < 0:
 		return e.refused(id)
 	}
-	if h := e.open[id]; h != nil && !h.own {
+	h := e.open[id]
+	if h == nil || h.given() {
+		return nil
+	}
+	close(h.done)
+	if !h.own {
 		e.ready = append(e.ready, h)
+		e.signal()
 	}
 	return nil
+}
+
+// given reports whether the host's await has given h.
+func (h *Handle) given() bool {
+	select {
+	case <-h.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Done reports whether the call has finished, without waiting.
@@ -150,14 +185,17 @@ func (h *Handle) Done() bool { return hostEnvPoll(h.id) == 1 }
 // The typed errors of this package; the handle stays open.
 func (h *Handle) Take() (*Episode, error) {
 	for hostEnvPoll(h.id) == 0 {
-		h.env.pump.Lock()
-		var err error
-		if hostEnvPoll(h.id) == 0 {
-			err = h.env.await(-1)
-		}
-		h.env.pump.Unlock()
-		if err != nil && !errors.Is(err, ErrNoneOpen) {
-			return nil, err
+		select {
+		case <-h.done:
+		case h.env.pump <- struct{}{}:
+			var err error
+			if hostEnvPoll(h.id) == 0 {
+				err = h.env.await(-1)
+			}
+			<-h.env.pump
+			if err != nil && !errors.Is(err, ErrNoneOpen) {
+				return nil, err
+			}
 		}
 	}
 	return h.env.take(h)

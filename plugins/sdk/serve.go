@@ -151,7 +151,7 @@ func (p *Plugin) rollout(r *codec.Reader, w *codec.Writer) error {
 	if p.Rollout == nil {
 		return NewError(codeUnsupported, "this plugin drives no rollouts")
 	}
-	done, err := p.Rollout(&Env{}, q)
+	done, err := p.Rollout(newEnv(), q)
 	if err != nil {
 		return err
 	}
