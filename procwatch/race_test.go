@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"sync"
@@ -83,6 +84,31 @@ func TestProc_Race_StopExitReady(t *testing.T) {
 		if _, ok := causes.Load(CauseSelf); !ok {
 			t.Error("the exit never won")
 		}
+	})
+}
+
+// The ctx of Start ends at any moment of it: there is no child, or a whole one.
+func TestProc_Race_StartCancelled(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		before := resources()
+		why := errors.New("enough")
+		for range iterations(400, level) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			timer := time.AfterFunc(time.Duration(rand.IntN(20_000))*time.Microsecond, func() { cancel(why) })
+			p, err := Start(ctx, Spec{Argv: []string{"sleep", "600"}, Containment: level})
+			timer.Stop()
+			cancel(why)
+			if err != nil {
+				if !errors.Is(err, why) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if e, err := p.Stop(context.Background(), ""); err != nil || e.Cause != CauseStopped || e.Signal != syscall.SIGTERM {
+				t.Fatalf("got %+v, %v", e, err)
+			}
+		}
+		sameResources(t, before)
 	})
 }
 

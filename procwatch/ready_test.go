@@ -63,13 +63,12 @@ func TestProc_Ready_CrashRightAfter(t *testing.T) {
 func TestProc_Ready_TimeoutWithHangingProber(t *testing.T) {
 	each(t, func(t *testing.T, level Containment) {
 		release, returned := make(chan struct{}), make(chan struct{})
-		p, lines := child(t, level, Spec{
-			Argv: helperArgv("on-term"), ReadyTimeout: time.Second,
+		p, _ := child(t, level, Spec{
+			Argv: helperArgv("on-term"), ReadyTimeout: 100 * time.Millisecond,
 			Prober: func(context.Context) error { defer close(returned); <-release; return nil },
 		})
-		within(t, patience, "first line", lines)
 		var re *ReadyError
-		if err := p.Ready(t.Context()); !errors.As(err, &re) || re.LastProbe != nil || text(re.Tail) != "ready\n" {
+		if err := p.Ready(t.Context()); !errors.As(err, &re) || re.LastProbe != nil {
 			t.Errorf("got %v", err)
 		}
 		if e := ended(t, p); e.Cause != CauseNotReady || e.Requested {

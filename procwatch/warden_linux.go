@@ -84,14 +84,13 @@ func startWarden(ctx context.Context, c command, stdio []*os.File) (body, int, e
 // handshake hands over the command and waits for the leader's number.
 func (w *warden) handshake(ctx context.Context, c command) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetDeadline(time.Now()) })
-	defer stop()
 	var r report
 	err := w.out.Encode(c)
 	if err == nil {
 		err = w.in.Decode(&r)
 	}
 	switch {
-	case ctx.Err() != nil:
+	case !stop(): // too late for a success: the deadline is set
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("%w: it ended: %w", errNoWarden, err)
