@@ -14,7 +14,9 @@ import (
 func TestErrors_Total(t *testing.T) {
 	var none *Error
 	for _, err := range []error{
-		none, &Error{}, CallError{}, &CallError{}, &DeniedError{}, &PeerError{}, &WorkerLostError{}, &ConnectionLostError{},
+		none, &Error{},
+		CallError{},
+		&CallError{}, &DeniedError{}, &PeerError{}, &WorkerLostError{}, &ConnectionLostError{},
 		&StalledError{}, &LimitError{}, &ProtocolError{}, &ServerExitedError{},
 	} {
 		if err.Error() == "" {
