@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,7 +100,7 @@ func (s *Server) spawn(ctx context.Context) error {
 		argv[i] = strings.ReplaceAll(a, "{address}", s.endpoint)
 	}
 	s.proc, err = procwatch.Start(ctx, procwatch.Spec{
-		Argv: argv, Dir: s.spec.Dir, Env: append(s.spec.Env, "TMPDIR="+s.dir.path),
+		Argv: argv, Dir: s.spec.Dir, Env: slices.Concat(s.spec.Env, []string{"TMPDIR=" + s.dir.path}), // shared by instances: never appended to in place
 		TempDir: s.dir.path, Grace: s.spec.StopGrace, Sink: s.logs.write,
 		Prober: s.probe, ReadyTimeout: s.spec.StartTimeout,
 		Containment: procwatch.Containment(s.spec.Containment), Logger: s.spec.Logger,

@@ -1,0 +1,264 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/wevalr/wevalr/host/wire"
+	"github.com/wevalr/wevalr/procwatch"
+)
+
+// TestMain is also the scripted env-server: the test binary run as "<test> helper:<mode> <args>".
+func TestMain(m *testing.M) {
+	procwatch.Main()
+	if len(os.Args) > 1 {
+		if mode, ok := strings.CutPrefix(os.Args[1], "helper:"); ok {
+			os.Exit(helper(mode, os.Args[2:]))
+		}
+	}
+	// The directories of generations go to a place of this test's own, and none may stay there.
+	base, err := os.MkdirTemp("/tmp", "wvt")
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("XDG_RUNTIME_DIR", base); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		left, _ := os.ReadDir(base)
+		_ = os.RemoveAll(base)
+		if len(left) > 0 {
+			fmt.Fprintln(os.Stderr, "directories of generations are left:", left)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// helper runs one of the processes that tests need.
+func helper(mode string, args []string) int {
+	switch mode {
+	case "server":
+		var s script
+		if err := json.Unmarshal([]byte(args[1]), &s); err != nil {
+			panic(err)
+		}
+		return s.serve(args[0])
+	case "orphan": // leaves a holder behind
+		return orphan(args[0])
+	case "holder": // keeps the output open
+		hang()
+	case "host":
+		return hostMain(args)
+	}
+	return 2
+}
+
+// hang waits for a signal that never comes.
+func hang() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR2)
+	<-c
+}
+
+// long reports whether everything is to be run instead of pairs.
+func long() bool { return os.Getenv("WEVALR_LONG") == "1" }
+
+// patience is the deadline of everything that a test waits for.
+const patience = 60 * time.Second
+
+// await waits for what must happen, and shows who is stuck when it does not.
+func await[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case v := <-ch:
+		return v
+	case <-timer.C:
+		buf := make([]byte, 1<<20)
+		t.Fatalf("%s did not happen\n%s", what, buf[:runtime.Stack(buf, true)])
+		panic("unreachable")
+	}
+}
+
+// until polls what has no channel.
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !cond(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+// shortSocket is an ipc endpoint in a private directory with a short path.
+func shortSocket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "wvs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return "ipc://" + filepath.Join(dir, "s")
+}
+
+// marks makes each child's command line findable.
+type marks struct{ n atomic.Int64 }
+
+func (m *marks) next() string { return fmt.Sprintf("mark-%d-%d", os.Getpid(), m.n.Add(1)) }
+
+var marker marks //nolint:gochecknoglobals // one counter for all tests of the binary
+
+// spec is a scripted env-server over a transport.
+func spec(t testing.TB, transport string, s script) Spec {
+	t.Helper()
+	if s.Mark == "" {
+		s.Mark = marker.next()
+	}
+	arg, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{
+		Argv: []string{self, "helper:server", "{address}", string(arg)}, Transport: transport,
+		LogPath: filepath.Join(t.TempDir(), "server-1-1.log"), LogRel: "logs/attempt_1/server-1-1.log",
+		StopGrace: 10 * time.Second, CancelGrace: 10 * time.Second, StartTimeout: patience,
+	}
+}
+
+// start starts what spec says; when the test ends, nothing of it may be left.
+func start(t testing.TB, sp Spec) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := Start(ctx, sp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gone(t, s, sp) })
+	return s
+}
+
+// gone stops a generation and checks that nothing of it is left: no process, file or goroutine.
+func gone(t testing.TB, s *Server, sp Spec) {
+	t.Helper()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(now) }()
+	if err := await(t, "Stop", stopped); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, sp)
+	if s.dir != nil {
+		if _, err := os.Lstat(s.dir.path); !os.IsNotExist(err) {
+			t.Errorf("directory %s is left (%v)", s.dir.path, err)
+		}
+	}
+	if _, ok := t.(*testing.T); ok { // a benchmark has goroutines of its own
+		if err := goleak.Find(); err != nil {
+			t.Errorf("goroutines are left: %v", err)
+		}
+	}
+}
+
+// nothingLeft looks for processes with the mark of sp.
+func nothingLeft(t testing.TB, sp Spec) {
+	t.Helper()
+	if mark := markOf(sp); mark != "" {
+		if pids := marked(mark); len(pids) > 0 {
+			t.Errorf("processes %v are left", pids)
+		}
+	}
+}
+
+func markOf(sp Spec) string {
+	var s script
+	if len(sp.Argv) < 4 || json.Unmarshal([]byte(sp.Argv[3]), &s) != nil {
+		return ""
+	}
+	return s.Mark
+}
+
+// marked lists the living processes that have mark in their command line.
+func marked(mark string) (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(b), mark) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}
+
+// order is a run whose task says what the scripted env-server does with it.
+func order(do task) *wire.RunRequest {
+	b, err := json.Marshal(do)
+	if err != nil {
+		panic(err)
+	}
+	return &wire.RunRequest{
+		TaskData: map[string]any{"order": string(b)}, Model: "m", Sampling: map[string]any{},
+		Client: map[string]any{"type": "eval", "base_url": "http://127.0.0.1:1/v1", "api_key_var": "KEY"},
+	}
+}
+
+// ending is what one Run returned.
+type ending struct {
+	reply Reply
+	err   error
+}
+
+// send starts a run.
+func send(ctx context.Context, s *Server, do task) <-chan ending {
+	ch := make(chan ending, 1)
+	go func() {
+		r, err := s.Run(ctx, order(do), nil)
+		ch <- ending{r, err}
+	}()
+	return ch
+}
+
+// run waits for a run.
+func run(t testing.TB, s *Server, do task) ending {
+	t.Helper()
+	return await(t, "the end of run "+do.Do, send(context.Background(), s, do))
+}
+
+// completes runs one rollout that must come back whole.
+func completes(t testing.TB, s *Server, name string) {
+	t.Helper()
+	e := run(t, s, task{Do: "reply", Name: name})
+	if e.err != nil {
+		t.Fatalf("run %s: %v", name, e.err)
+	}
+	whole(t, e.reply, name)
+}
+
+// whole checks an episode of the scripted env-server.
+func whole(t testing.TB, r Reply, name string) {
+	t.Helper()
+	if r.Episode == nil || r.Episode.ID != name || len(r.Episode.Traces) != 1 || r.Episode.Traces[0].Completion() != "said "+name {
+		t.Fatalf("got %+v, want the episode %s", r.Episode, name)
+	}
+}
