@@ -2,12 +2,14 @@ package journal
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 )
@@ -43,7 +45,9 @@ func writeUntilKilled(root string) {
 func TestRun_SIGKILL(t *testing.T) {
 	for _, after := range []int{1, 50, 333, 1000} {
 		root := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, os.Args[0])
 		cmd.Env = append(os.Environ(), "WEVALR_JOURNAL_WRITER="+root)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
