@@ -149,14 +149,12 @@ func TestProc_Stop_DoesNotClaimACrash(t *testing.T) {
 	b := newFake()
 	p := fakeProc(b)
 	b.isDead.Store(true)
-	stopped := make(chan Exit, 1)
-	go func() {
-		e, _ := p.Stop(context.Background(), "late")
-		stopped <- e
-	}()
+	if p.end(CauseStopped, "late") {
+		t.Error("Stop was first")
+	}
 	go p.run()
 	close(b.died)
-	if e := within(t, patience, "Stop", stopped); e.Cause != CauseSelf || e.Requested {
+	if e := ended(t, p); e.Cause != CauseSelf || e.Requested || e.Reason != "" {
 		t.Errorf("got %+v", e)
 	}
 }
