@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"sort"
 	"time"
@@ -134,6 +135,9 @@ func (a *attempt) cluster(columns map[string]column) error {
 		if err != nil {
 			return err
 		}
+		if !bytes.Contains(raw, []byte(`"cluster":`)) {
+			continue
+		}
 		task, err := rollout.DecodeTask(raw)
 		if err != nil {
 			return err
@@ -150,6 +154,9 @@ func (a *attempt) cluster(columns map[string]column) error {
 
 // estimateRewards reads the journal's finish lines: the env-server's own numbers.
 func (a *attempt) estimateRewards(s *journal.Summary) error {
+	if !a.run.Rewarded() {
+		return nil
+	}
 	columns := map[string]column{}
 	for f, err := range a.run.Finishes() {
 		if err != nil {

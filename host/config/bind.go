@@ -262,10 +262,8 @@ func expected(path toml.Key, f *field) (want, example string) {
 // seen describes a wrong value; never what stands under client, where somebody may have put a key.
 func seen(path toml.Key, v any) string {
 	kind := kindOf(v)
-	for _, part := range path {
-		if part == "client" {
-			return kind
-		}
+	if slices.Contains(path, "client") {
+		return kind
 	}
 	switch v := v.(type) {
 	case string:

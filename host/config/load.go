@@ -110,8 +110,7 @@ func read(path string) (src []byte, dir string, err error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		var pe *os.PathError
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*os.PathError](err); ok {
 			err = pe.Err
 		}
 		return nil, "", fmt.Errorf("cannot be read: %w", err)
@@ -130,8 +129,7 @@ func read(path string) (src []byte, dir string, err error) {
 // syntax is what the decoder says of a document that is not TOML.
 func syntax(path string, err error) *Error {
 	e := &Error{File: path, Msg: err.Error(), Hint: "this line is not TOML; see https://toml.io"}
-	var pe toml.ParseError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[toml.ParseError](err); ok {
 		e.Line, e.Msg = max(1, pe.Position.Line), pe.Message
 		if pe.LastKey != "" {
 			e.Msg += fmt.Sprintf(" (after key %s)", pe.LastKey)

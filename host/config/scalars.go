@@ -205,8 +205,8 @@ func isEmpty(rv reflect.Value) bool {
 	case reflect.Map, reflect.Slice:
 		return rv.Len() == 0
 	case reflect.Struct:
-		for i := range rv.NumField() {
-			if !isEmpty(rv.Field(i)) {
+		for _, field := range rv.Fields() {
+			if !isEmpty(field) {
 				return false
 			}
 		}

@@ -37,7 +37,7 @@ func newHandler(opt Options) (*handler, error) {
 		}
 		h.own = own
 		if _, short := newMasker(opt.Getenv, own.secretVars()); len(short) > 0 {
-			opt.Logger.Warn("a secret is too short to be masked", "var", strings.Join(short, ", "))
+			opt.Logger.Warn("a secret is too short to be masked", slog.String("variables", strings.Join(short, ", ")))
 		}
 	}
 	h.offline = map[string]model{offlinePrefix + "echo": echo{}}
@@ -115,7 +115,7 @@ func (h *handler) handle(ctx context.Context, req *zmqio.Request) []byte {
 }
 
 func (h *handler) refuse(req *zmqio.Request, err error) []byte {
-	h.log.Warn("request refused", "method", req.Method, "req", req.ID, "err", err)
+	h.log.Warn("request refused", slog.String("method", req.Method), slog.String("req", req.ID), slog.Any("err", err))
 	return wire.EncodeFailure(err.Error())
 }
 

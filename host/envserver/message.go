@@ -152,7 +152,7 @@ func (m *message) request() map[string]any {
 func parseMessage(v any) (message, error) {
 	raw, ok := v.(map[string]any)
 	if !ok {
-		return message{}, errors.New("Input should be a valid dictionary")
+		return message{}, errors.New("Input should be a valid dictionary") //nolint:staticcheck // verifiers' own words, which its users know
 	}
 	m := message{}
 	m.role, _ = raw["role"].(string)

@@ -100,7 +100,8 @@ func (o *openai) complete(ctx context.Context, c *call) (completion, int, error)
 			return completion{}, try, failed
 		}
 		wait := o.backoff.wait(try, after)
-		o.log.Warn("model call is tried again", "status", failed.status, "try", try+1, "wait", wait, "err", failed.msg)
+		o.log.WarnContext(ctx, "model call is tried again",
+			slog.Int("status", failed.status), slog.Int("try", try+1), slog.Duration("wait", wait), slog.String("err", failed.msg))
 		if err := pause(ctx, wait); err != nil {
 			return completion{}, try, err
 		}
@@ -123,7 +124,7 @@ func (o *openai) once(ctx context.Context, c *call, body []byte) (done completio
 	if err != nil {
 		return done, 0, transportError(ctx, callCtx, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(idle.reader(resp.Body), maxBody+1))
 	switch {
 	case ctx.Err() != nil, context.Cause(callCtx) != nil:
@@ -184,8 +185,7 @@ func transportError(ctx, callCtx context.Context, err error) error {
 
 // withoutURL drops net/http's "Post URL:": a base_url may carry what is nobody's business.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

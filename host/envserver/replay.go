@@ -76,8 +76,8 @@ func (r *replay) index() error {
 			return fmt.Errorf("%s:%d: %w", r.path, line, e)
 		}
 		off += int64(len(buf))
-		if err != nil {
-			return nil
+		if err != nil { // io.EOF
+			return nil //nolint:nilerr // the end of the file is the end of the work
 		}
 	}
 }

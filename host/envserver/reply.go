@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/wevalr/wevalr/host/wire"
 )
@@ -116,19 +117,19 @@ func (c *chatMessage) read() (message, error) {
 
 // readParts joins the text of content in parts; an answer's content is text in verifiers.
 func (m *message) readParts(parts []any) {
-	var text string
+	var text strings.Builder
 	for _, v := range parts {
 		part, _ := v.(map[string]any)
 		switch part["type"] {
 		case "text", "output_text":
 			s, _ := part["text"].(string)
-			text += s
+			text.WriteString(s)
 		case "refusal":
 			m.refusal, _ = part["refusal"].(string)
 		}
 	}
-	if text != "" || m.refusal == "" {
-		m.content = text
+	if text.String() != "" || m.refusal == "" {
+		m.content = text.String()
 	}
 }
 

@@ -117,7 +117,9 @@ func fillNested(data map[string]any, bad *wire.ValidationError, key string, fiel
 		data[key] = m
 	}
 	for _, f := range fields {
-		m[f] = m[f]
+		if _, ok := m[f]; !ok {
+			m[f] = nil
+		}
 	}
 }
 

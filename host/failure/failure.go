@@ -42,7 +42,7 @@ const (
 func (o Outcome) Finished() bool { return o == Completed || o == Limit }
 
 // Failure is why an outcome is an error or cancelled.
-type Failure struct {
+type Failure struct { //nolint:errname // it is data first: the glossary's word
 	Source    Source `json:"source"`
 	Kind      string `json:"kind"`
 	Message   string `json:"message,omitempty"`
@@ -103,8 +103,7 @@ func Of(err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	var f Failer
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[Failer](err); ok {
 		return f.Failure()
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -84,6 +84,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func cpu(b *testing.B) time.Duration {
+	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

@@ -179,7 +179,7 @@ func script(r *Run, l *ledger) error {
 			}
 		}
 	}
-	if err := r.Server(ServerEvent{Event: ServerExited, Instance: 1, Generation: 1, Code: ptr(0)}); err != nil {
+	if err := r.Server(ServerEvent{Event: ServerExited, Instance: 1, Generation: 1, Code: new(0)}); err != nil {
 		return err
 	}
 	if err := r.WriteSummary(Summary{Counts: r.Counts(scriptRollouts)}); err != nil {
@@ -204,7 +204,7 @@ func scriptRollout(r *Run, l *ledger, key string, i, index int) error {
 		l.ack(key, index, try)
 	}
 	if !r.Scored(i, index, "p", "s") {
-		if err := r.Score(ScoreLine{Key: key, Index: &index, Plugin: "p", Scorer: "s", Scores: []Score{{Value: ptr(1.0)}}}); err != nil {
+		if err := r.Score(ScoreLine{Key: key, Index: &index, Plugin: "p", Scorer: "s", Scores: []Score{{Value: new(1.0)}}}); err != nil {
 			return err
 		}
 	}

@@ -126,4 +126,5 @@ func appendTo(t testing.TB, r interface{ Dir() string }, name, text string) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }

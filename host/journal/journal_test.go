@@ -135,7 +135,7 @@ func TestRun_RefusesWhatDoesNotFit(t *testing.T) {
 		"error without a failure":         finish(Finish{Key: "t/0", Index: 1, Try: 1, Outcome: failure.Errored}, ""),
 		"an outcome that there is not":    finish(Finish{Key: "t/0", Index: 1, Try: 1, Outcome: "ok"}, "{}"),
 		"an episode of two lines":         finish(Finish{Key: "t/0", Index: 1, Try: 1, Outcome: ok}, "{\n}"),
-		"a score of an unfinished one":    r.Score(ScoreLine{Key: "t/0", Index: ptr(1)}),
+		"a score of an unfinished one":    r.Score(ScoreLine{Key: "t/0", Index: new(1)}),
 		"a score of an unknown task":      r.Score(ScoreLine{Key: "nope"}),
 		"a raw reply for an unknown task": func() error { _, err := r.Raw("nope", 0, 1, nil); return err }(),
 	} {
@@ -144,7 +144,7 @@ func TestRun_RefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s: got %v, want *StateError", name, err)
 		}
 	}
-	if err := r.Score(ScoreLine{Key: "t/0", Index: ptr(0), Scores: []Score{{Value: ptr(math.NaN())}}}); err == nil {
+	if err := r.Score(ScoreLine{Key: "t/0", Index: new(0), Scores: []Score{{Value: new(math.NaN())}}}); err == nil {
 		t.Error("NaN was taken as a score")
 	}
 	if got := lines(t, r, TracesFile); len(got) != 1 {
@@ -292,7 +292,7 @@ func TestRun_WriteSummary_Names(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Server(ServerEvent{At: epoch(), Event: ServerExited, Instance: 1, Generation: 2, Signal: ptr(9), UptimeS: 1.5}); err != nil {
+	if err := r.Server(ServerEvent{At: epoch(), Event: ServerExited, Instance: 1, Generation: 2, Signal: new(9), UptimeS: 1.5}); err != nil {
 		t.Fatal(err)
 	}
 	s := Summary{Scores: map[string]stats.Estimate{"p.s": acc.Estimate(3, 1)}, Server: SummaryServer{r.Generations()}}

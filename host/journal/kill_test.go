@@ -43,10 +43,10 @@ func writeUntilKilled(root string) {
 
 // TestRun_SIGKILL kills a real process in the middle of its commits.
 func TestRun_SIGKILL(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for _, after := range []int{1, 50, 333, 1000} {
 		root := t.TempDir()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
 		cmd := exec.CommandContext(ctx, os.Args[0])
 		cmd.Env = append(os.Environ(), "WEVALR_JOURNAL_WRITER="+root)
 		out, err := cmd.StdoutPipe()

@@ -59,7 +59,7 @@ func (v *View) loadJournal(size int64, t *tails) error {
 		if err != nil {
 			return l.corrupt(err)
 		}
-		ref := r.Finish.Episode
+		ref := r.Episode
 		if ref == (Ref{}) {
 			return nil
 		}

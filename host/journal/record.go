@@ -169,7 +169,7 @@ func parseRecord(line []byte) (*record, error) {
 		if r.T == recDispatch {
 			break
 		}
-		ref := r.Finish.Episode
+		ref := r.Episode
 		if err := r.check(ref != Ref{}); err != nil {
 			return nil, err
 		}

@@ -132,11 +132,11 @@ func TestScores_OneLineEach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	score(ptr(0), 0, failure.New(failure.Plugin, "deadline", "too slow"), 0)
+	score(new(0), 0, failure.New(failure.Plugin, "deadline", "too slow"), 0)
 	if r.Scored(0, 0, "p", "s") {
 		t.Error("a scorer's failure counts as scored")
 	}
-	score(ptr(0), 0, nil, 0.5)
+	score(new(0), 0, nil, 0.5)
 	score(nil, 1, nil, 1)
 	score(nil, 2, nil, 2)
 	if !r.Scored(0, 0, "p", "s") || r.Scored(0, 0, "p", "other") || r.Scored(1, 0, "p", "s") {
@@ -181,7 +181,7 @@ func TestScores_TooManyScorers(t *testing.T) {
 	r := newRun(t, 1)
 	run1(t, r, "t/0", 0, failure.Completed)
 	for i := range maxScorers + 1 {
-		err := r.Score(ScoreLine{Key: "t/0", Index: ptr(0), Plugin: "p", Scorer: fmt.Sprint(i)})
+		err := r.Score(ScoreLine{Key: "t/0", Index: new(0), Plugin: "p", Scorer: fmt.Sprint(i)})
 		if (err != nil) != (i == maxScorers) {
 			t.Fatalf("scorer %d: %v", i, err)
 		}

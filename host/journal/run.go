@@ -161,7 +161,7 @@ func (r *Run) Close(ev CloseEvent) error {
 
 // release lets go of the directory.
 func (r *Run) release() error {
-	err := errors.Join(r.root.Close(), r.lock.Close())
+	err := errors.Join(r.View.Close(), r.lock.Close())
 	if err != nil {
 		return fmt.Errorf("journal: close: %w", err)
 	}

@@ -95,7 +95,7 @@ func (t *table) score(s *ScoreLine) error {
 	if err != nil {
 		return err
 	}
-	again := false
+	var again bool
 	if s.Index == nil {
 		_, again = t.scores.groups[id]
 		t.scores.groups[id] = s.Rollouts

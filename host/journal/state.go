@@ -110,6 +110,13 @@ func (v *View) Failures(rollouts int) []FailureCount {
 	return out
 }
 
+// Rewarded reports whether any finished try has rewards of the env-server.
+func (v *View) Rewarded() bool {
+	v.table.mu.RLock()
+	defer v.table.mu.RUnlock()
+	return v.table.rewarded
+}
+
 // Usage is the sum over all tries, those that ended in an error included.
 func (v *View) Usage() Usage {
 	v.table.mu.RLock()

@@ -24,6 +24,7 @@ type table struct {
 	usage    Usage
 	attempts int
 	exits    []Generation
+	rewarded bool // a finish had rewards
 
 	scores scoreIndex
 }
@@ -162,7 +163,8 @@ func (t *table) settle(f *Finish, ok bool) {
 	c.kind = 0
 	if f.Failure != nil && !f.Outcome.Finished() {
 		c.kind = t.kind(f.Failure)
-	}
+	t.usage = t.usage.plus(f.Usage)
+	t.rewarded = t.rewarded || len(f.Rewards) > 0
 	t.usage = t.usage.plus(f.Usage)
 }
 

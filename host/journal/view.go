@@ -17,6 +17,7 @@ type View struct {
 	root      *os.Root
 	identity  Identity
 	table     *table
+	files     openFiles
 	recovered []Note
 	flush     func() error // makes what was queued readable
 }
@@ -41,7 +42,7 @@ func Read(dir string) (*View, error) {
 }
 
 // Close releases the directory.
-func (v *View) Close() error { return v.root.Close() }
+func (v *View) Close() error { return errors.Join(v.files.close(), v.root.Close()) }
 
 // Dir is the run directory, as it was given.
 func (v *View) Dir() string { return v.dir }
@@ -60,18 +61,17 @@ func (v *View) Attempt() int {
 }
 
 // Tasks gives the spooled tasks.
-func (v *View) Tasks() *Tasks { return &Tasks{v.root, v.table} }
+func (v *View) Tasks() *Tasks { return &Tasks{v.root, v.table, &v.files} }
 
 // Episode reads an episode's line and checks it against its checksum.
 func (v *View) Episode(ref Ref) ([]byte, error) {
 	if ref.File != TracesFile && ref.File != ErroredFile || ref.Len < 0 || ref.Len > maxEpisode {
 		return nil, fmt.Errorf("journal: episode: no such place: %+v", ref)
 	}
-	f, err := v.root.Open(ref.File)
+	f, err := v.files.get(v.root, ref.File)
 	if err != nil {
 		return nil, fmt.Errorf("journal: episode: %w", err)
 	}
-	defer f.Close()
 	b := make([]byte, ref.Len)
 	if _, err := f.ReadAt(b, ref.Off); err != nil {
 		return nil, fmt.Errorf("journal: episode: %w", err)

@@ -158,29 +158,39 @@ func TestBuilder_Build_SaysWhy(t *testing.T) {
 	needBuild(t)
 	for _, tc := range []struct {
 		name   string
-		change func(t *testing.T, dir string)
+		change func(dir string)
 		want   []string
 	}{
-		{"syntax", func(t *testing.T, dir string) { writeFile(t, dir, "main.go", "package main\n\nfunc main() { x }\n") },
-			[]string{"go build", "main.go:3", "undefined: x"}},
-		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "plugin.toml")) },
-			[]string{"manifest", "plugin.toml", "wevalr plugin new"}},
-		{"no module", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "go.mod")) }, []string{"go mod init"}},
-		{"no command", func(t *testing.T, dir string) { writeFile(t, dir, "main.go", "package lib\n") }, []string{"package main"}},
-		{"newer Go", func(t *testing.T, dir string) { writeFile(t, dir, "go.mod", "module example.com/guest\n\ngo 1.99\n") },
-			[]string{"1.99", "install that one"}},
-		{"missing package", func(t *testing.T, dir string) {
+		{
+			"syntax", func(dir string) { writeFile(t, dir, "main.go", "package main\n\nfunc main() { x }\n") },
+			[]string{"go build", "main.go:3", "undefined: x"},
+		},
+		{
+			"no manifest", func(dir string) { _ = os.Remove(filepath.Join(dir, "plugin.toml")) },
+			[]string{"manifest", "plugin.toml", "wevalr plugin new"},
+		},
+		{"no module", func(dir string) { _ = os.Remove(filepath.Join(dir, "go.mod")) }, []string{"go mod init"}},
+		{"no command", func(dir string) { writeFile(t, dir, "main.go", "package lib\n") }, []string{"package main"}},
+		{
+			"newer Go", func(dir string) { writeFile(t, dir, "go.mod", "module example.com/guest\n\ngo 1.99\n") },
+			[]string{"1.99", "install that one"},
+		},
+		{"missing package", func(dir string) {
 			writeFile(t, dir, "main.go", "package main\n\nimport _ \"example.org/none\"\n\nfunc main() {}\n")
 		}, []string{"example.org/none", "go mod tidy"}},
-		{"no marker", func(t *testing.T, dir string) { writeFile(t, dir, "main.go", "package main\n\nfunc main() {}\n") },
-			[]string{"no marker"}},
-		{"no asset", func(t *testing.T, dir string) { _ = os.RemoveAll(filepath.Join(dir, "data")) }, []string{"assets", "matches no file"}},
-		{"no Go", func(t *testing.T, _ string) { t.Setenv("PATH", t.TempDir()) },
-			[]string{"the Go toolchain (command go) is not on PATH", "https://go.dev/dl"}},
+		{
+			"no marker", func(dir string) { writeFile(t, dir, "main.go", "package main\n\nfunc main() {}\n") },
+			[]string{"no marker"},
+		},
+		{"no asset", func(dir string) { _ = os.RemoveAll(filepath.Join(dir, "data")) }, []string{"assets", "matches no file"}},
+		{
+			"no Go", func(string) { t.Setenv("PATH", t.TempDir()) },
+			[]string{"the Go toolchain (command go) is not on PATH", "https://go.dev/dl"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := sourceFolder(t)
-			tc.change(t, dir)
+			tc.change(dir)
 			_, err := (&Builder{}).Build(context.Background(), dir)
 			if err == nil {
 				t.Fatal("built")
@@ -190,8 +200,7 @@ func TestBuilder_Build_SaysWhy(t *testing.T) {
 					t.Errorf("%q is missing in: %v", want, err)
 				}
 			}
-			var f failure.Failer
-			if !errors.As(err, &f) {
+			if _, ok := errors.AsType[failure.Failer](err); !ok {
 				t.Errorf("%T is no Failer", err)
 			}
 		})

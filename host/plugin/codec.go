@@ -107,7 +107,7 @@ func decode(encoding string, b []byte, into any) (err error) {
 
 // recoverDecoder stands at the guest's border: a decoder's panic is a bad response.
 func recoverDecoder(err *error) {
-	if r := recover(); r != nil {
+	if r := recover(); r != nil { //nolint:revive // this function is the deferred one
 		*err = fmt.Errorf("decoder: %v", r)
 	}
 }

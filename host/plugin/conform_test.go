@@ -52,6 +52,7 @@ func TestConform(t *testing.T) {
 }
 
 func conformMisbehave(t *testing.T, p *Plugin) {
+	t.Helper()
 	for completion, want := range map[string]string{
 		"panic": "", "error": "own_code", "plain error": "", "none": "response", "twice": "response", "range": "response",
 		"nan": "response", "inf": "response", "huge": "response", "": "ok",
@@ -78,6 +79,7 @@ func conformMisbehave(t *testing.T, p *Plugin) {
 }
 
 func conformDrive(t *testing.T, p *Plugin) {
+	t.Helper()
 	// A cancelled call ends as such; the other ones answer with their number.
 	f := func(_ context.Context, n int, _ abi.EnvRequest) (*abi.Episode, error) {
 		return episode(fmt.Sprint(n)), nil
@@ -94,8 +96,16 @@ func conformDrive(t *testing.T, p *Plugin) {
 		episodes int // 0 = an error
 		f        func(context.Context, int, abi.EnvRequest) (*abi.Episode, error)
 	}{
-		{"run", 1, f}, {"chain", 2, f}, {"parallel", 8, f}, {"await", 3, f}, {"cancel", 1, cancelled}, {"take", 1, f},
-		{"sampling", 1, f}, {"ungranted", 0, f}, {"close", 0, f}, {"nonsense", 0, f},
+		{"run", 1, f},
+		{"chain", 2, f},
+		{"parallel", 8, f},
+		{"await", 3, f},
+		{"cancel", 1, cancelled},
+		{"take", 1, f},
+		{"sampling", 1, f},
+		{"ungranted", 0, f},
+		{"close", 0, f},
+		{"nonsense", 0, f},
 	} {
 		e := &fakeEnv{f: tc.f}
 		res, err := p.Rollout(context.Background(), abi.RolloutRequest{
@@ -111,6 +121,7 @@ func conformDrive(t *testing.T, p *Plugin) {
 }
 
 func conformWorld(t *testing.T, p *Plugin) {
+	t.Helper()
 	see := func(seed int64) string {
 		res, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "world", Seed: seed})
 		if err != nil {

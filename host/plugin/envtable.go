@@ -320,8 +320,7 @@ func envTake(_ context.Context, c *call, a args) int32 {
 
 // envError is what a guest learns of an error: as it is, or mapped.
 func envError(err error) *abi.EnvError {
-	var e *abi.EnvError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*abi.EnvError](err); ok {
 		return e
 	}
 	if errors.Is(err, errGuestCancel) || errors.Is(err, errCallOver) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/tetratelabs/wazero"
@@ -102,7 +103,7 @@ func (h *hostImport) signature() signature {
 }
 
 // invoke is what the engine calls. It panics only where the ABI says trap.
-func (h hostImport) invoke(ctx context.Context, mod api.Module, stack []uint64) {
+func (h *hostImport) invoke(ctx context.Context, mod api.Module, stack []uint64) {
 	c, _ := ctx.Value(callKey{}).(*call)
 	if c == nil {
 		panic(errNoCall)
@@ -149,14 +150,14 @@ func logMessage(ctx context.Context, c *call, a args) int32 {
 	if left <= 0 {
 		if !c.logCut {
 			c.logCut = true
-			c.p.log.Warn("plugin message truncated", "limit_bytes", logPerCall)
+			c.p.log.WarnContext(ctx, "plugin message truncated", slog.Int("limit_bytes", logPerCall))
 		}
 		return 0
 	}
 	s := string(text[:min(len(text), left)])
 	c.logged += len(text)
 	_, _ = c.stderr.Write([]byte(s + "\n"))
-	c.p.log.Log(ctx, lvl, "plugin message", "text", c.p.clean(s))
+	c.p.log.LogAttrs(ctx, lvl, "plugin message", slog.String("text", c.p.clean(s)))
 	return 0
 }
 

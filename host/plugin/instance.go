@@ -132,16 +132,14 @@ func (in *instance) ended(c *call, cause error) error {
 
 // typed types the end of a call that the guest caused.
 func (in *instance) typed(c *call, err error) error {
-	var rerr *ResponseError
-	if errors.As(err, &rerr) {
+	if _, ok := errors.AsType[*ResponseError](err); ok {
 		return err
 	}
 	e := &TrapError{
 		Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "trap",
 		Panic: in.p.clean(c.panicText), Log: in.p.tail(c.stderr),
 	}
-	var exit *sys.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		e.Kind, e.Code = "exit", exit.ExitCode()
 		e.Msg = fmt.Sprintf("the guest called proc_exit(%d) in the middle of a call", e.Code)
 		return e

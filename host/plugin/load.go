@@ -158,7 +158,7 @@ func (e *Engine) inspect(spec Spec, b []byte) (*Plugin, *module, error) {
 		return nil, nil, &DigestError{File: spec.Source, Want: spec.Digest, Got: in.SHA256}
 	}
 	p := &Plugin{
-		engine: e, spec: spec, log: e.log.With("plugin", spec.Alias), sha256: in.SHA256, abi: in.ABI,
+		engine: e, spec: spec, log: e.log.With(slog.String("plugin", spec.Alias)), sha256: in.SHA256, abi: in.ABI,
 		size: len(b), manifest: m, assets: in.assets, limits: spec.Limits.resolve(&m.Limits),
 		active: map[*call]context.CancelCauseFunc{}, unused: make(chan struct{}),
 	}

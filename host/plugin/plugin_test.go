@@ -18,39 +18,39 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newEngine(t testing.TB) *Engine {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "cache")
+func newEngine(tb testing.TB) *Engine {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), "cache")
 	e, err := NewEngine(Options{CacheDir: dir, HostVersion: "test"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return e
 }
 
-func source(t testing.TB, b []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "guest.wasm")
+func source(tb testing.TB, b []byte) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "guest.wasm")
 	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }
 
-func load(t testing.TB, e *Engine, spec Spec) *Plugin {
-	t.Helper()
+func load(tb testing.TB, e *Engine, spec Spec) *Plugin {
+	tb.Helper()
 	p, err := e.Load(context.Background(), spec)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return p

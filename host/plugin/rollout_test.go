@@ -324,7 +324,7 @@ func TestTasks_YieldError(t *testing.T) {
 	g := &guest{manifest: "provides = [\"task/v1\"]\n"}
 	g.body = g.answer(`{"ok":{"tasks":[{"key":"a","data":{}}]}}`)
 	stop := errors.New("stop")
-	if err := loadGuest(t, g).Tasks(context.Background(), func(abi.Task) error { return stop }); err != stop { //nolint:errorlint // as it is
+	if err := loadGuest(t, g).Tasks(context.Background(), func(abi.Task) error { return stop }); err != stop {
 		t.Errorf("got %v, want %v", err, stop)
 	}
 }

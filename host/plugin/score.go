@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -54,7 +54,20 @@ func (p *Plugin) badResponse(op abi.Op, format string, args ...any) error {
 	return &ResponseError{Alias: p.spec.Alias, Op: opName(op), Msg: p.clean(fmt.Sprintf(format, args...))}
 }
 
-func scoreName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}$`) }
+// scoreNameForm is what validScoreName accepts, for a person.
+const scoreNameForm = "[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}"
+
+func validScoreName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+		case i > 0 && strings.IndexByte(".:/-", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= 100
+}
 
 // checkScores holds a scorer's answer against its declaration: at least one score, each name once;
 // it names unnamed ones and cleans texts.
@@ -63,12 +76,11 @@ func (p *Plugin) checkScores(op abi.Op, s *Scorer, scores []abi.Score) error {
 		return p.badResponse(op, "scorer %s gave no score (a skipped one has the value null)", s.Name)
 	}
 	seen := map[string]bool{}
-	form := scoreName()
 	for i := range scores {
 		sc := &scores[i]
 		sc.Name = orElse(sc.Name, s.Name)
-		if !form.MatchString(sc.Name) {
-			return p.badResponse(op, "bad score name %q, want %s", cut(sc.Name, 120), form)
+		if !validScoreName(sc.Name) {
+			return p.badResponse(op, "bad score name %q, want %s", cut(sc.Name, 120), scoreNameForm)
 		}
 		if seen[sc.Name] {
 			return p.badResponse(op, "score %s given twice", sc.Name)

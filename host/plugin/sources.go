@@ -170,7 +170,7 @@ func filesDigest(dir string, files []string) string {
 			rel = f
 		}
 		body, err := os.ReadFile(f)
-		fmt.Fprintf(h, "%q %t %x\n", rel, err == nil, sha256.Sum256(body))
+		_, _ = fmt.Fprintf(h, "%q %t %x\n", rel, err == nil, sha256.Sum256(body))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -19,7 +19,7 @@ type code struct {
 
 // kindOf is the table of the codes from 0xc0 (https://github.com/msgpack/msgpack/blob/master/spec.md).
 // It is never written.
-var kindOf = [32]code{
+var kindOf = [32]code{ //nolint:gochecknoglobals // a constant table; a function would copy it for every value
 	0x00: {kind: plain},            // nil
 	0x01: {rule: Code},             // never used
 	0x02: {kind: plain},            // false

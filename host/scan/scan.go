@@ -130,7 +130,7 @@ func walk(b []byte, lim Limits) (at int, rule Rule) {
 			return i, Truncated
 		}
 		if !top.isMap {
-			n := 0
+			var n int
 			if i, n = scalars(b, i, top.left); n > 0 {
 				top.left -= uint64(n)
 				continue

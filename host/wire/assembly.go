@@ -144,7 +144,7 @@ func (d *deltaReader) indexed(name string, v Value, do func(*Node, *reader) erro
 		}
 	}
 	if err := r.done(""); err != nil {
-		d.problem = err.(*ProtocolError)
+		d.problem = err.(*ProtocolError) //nolint:errcheck,errorlint // done gives nothing else
 		d.problem.Path = name + "." + d.problem.Path
 	}
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -12,9 +14,9 @@ func bigRun(tb testing.TB) (deltas [][]byte, reply []byte) {
 	tb.Helper()
 	const turns, perNode = 42, 768
 	var nodes, calls l
-	text := ""
+	var text strings.Builder
 	for range 60 {
-		text += "The quick brown fox. "
+		text.WriteString("The quick brown fox. ")
 	}
 	for i := range 2 * turns {
 		ids, mask := make([]int, perNode), make([]bool, perNode)
@@ -30,7 +32,7 @@ func bigRun(tb testing.TB) (deltas [][]byte, reply []byte) {
 			role = "assistant"
 			calls = append(calls, m{"node": i, "model": "x", "sampling": m{"temperature": 1.0}, "finish_reason": "stop", "usage": m{"prompt_tokens": 9, "completion_tokens": 9}, "time": m{"start": 1.5, "end": 2.5}})
 		}
-		nodes = append(nodes, m{"parent": i - 1, "message": m{"role": role, "content": text}, "sampled": role == "assistant", "timestamp": 1.5, "token_ids": ids, "mask": mask, "is_content": mask, "logprobs": lps})
+		nodes = append(nodes, m{"parent": i - 1, "message": m{"role": role, "content": text.String()}, "sampled": role == "assistant", "timestamp": 1.5, "token_ids": ids, "mask": mask, "is_content": mask, "logprobs": lps})
 	}
 	nodes[0].(m)["parent"] = nil
 	// The real server writes the trace's id first.
@@ -72,7 +74,7 @@ func BenchmarkDecodeRun_BigPlain(b *testing.B) {
 	b.SetBytes(size(deltas, reply))
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, d := range append(deltas[:len(deltas):len(deltas)], reply) {
+		for _, d := range append(slices.Clip(deltas), reply) {
 			var v any
 			if err := msgpack.Unmarshal(d, &v); err != nil {
 				b.Fatal(err)

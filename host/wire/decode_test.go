@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -97,9 +98,7 @@ func ownReply(extra m) m {
 		"success": true, "error": nil, "hint": 1, "head": m{"id": "e", "env": m{"id": "env", "name": nil}, "task": m{"type": "T", "data": m{"idx": 1, "free": m{"a": nil}}}, "ok": true, "errors": l{}, "future": m{"n": nil}},
 		"traces": l{m{"id": "a", "nodes": 2, "calls": 1}},
 	}
-	for k, v := range extra {
-		rep[k] = v
-	}
+	maps.Copy(rep, extra)
 	return rep
 }
 
@@ -182,9 +181,7 @@ func TestDecodeRun_ProtocolErrors(t *testing.T) {
 	}
 	node := func(fields m) m {
 		n := m{"message": m{"role": "user", "content": "x"}}
-		for k, v := range fields {
-			n[k] = v
-		}
+		maps.Copy(n, fields)
 		return m{"trace": "a", "nodes": l{n, n}}
 	}
 	rows := []struct {

@@ -210,37 +210,37 @@ func (n *Node) encode(s *sink) {
 	s.close(m)
 }
 
-func (v *Message) encode(s *sink) {
-	m := s.open()
-	s.strField("role", v.Role)
-	if v.Role == "tool" || v.ToolCallID != "" {
-		s.strField("tool_call_id", v.ToolCallID)
+func (m *Message) encode(s *sink) {
+	at := s.open()
+	s.strField("role", m.Role)
+	if m.Role == "tool" || m.ToolCallID != "" {
+		s.strField("tool_call_id", m.ToolCallID)
 	}
-	if s.optional("content", !v.Content.IsNil()) {
-		if v.Content.parts != nil {
-			s.value(v.Content.parts, 1)
+	if s.optional("content", !m.Content.IsNil()) {
+		if m.Content.parts != nil {
+			s.value(m.Content.parts, 1)
 		} else {
-			s.str(v.Content.text)
+			s.str(m.Content.text)
 		}
 	}
-	if v.Role == "tool" || v.Name != "" {
-		s.optStrField("name", v.Name)
+	if m.Role == "tool" || m.Name != "" {
+		s.optStrField("name", m.Name)
 	}
-	if v.Role == "assistant" || v.Reasoning != nil {
-		if s.optional("reasoning_content", v.Reasoning != nil) {
-			s.str(*v.Reasoning)
+	if m.Role == "assistant" || m.Reasoning != nil {
+		if s.optional("reasoning_content", m.Reasoning != nil) {
+			s.str(*m.Reasoning)
 		}
 	}
-	if v.Role == "assistant" || v.ToolCalls != nil {
-		if s.optional("tool_calls", v.ToolCalls != nil) {
-			seq(s, v.ToolCalls, (*ToolCall).encode)
+	if m.Role == "assistant" || m.ToolCalls != nil {
+		if s.optional("tool_calls", m.ToolCalls != nil) {
+			seq(s, m.ToolCalls, (*ToolCall).encode)
 		}
 	}
-	if v.Role == "assistant" || v.ProviderState != nil {
-		s.valueField("provider_state", v.ProviderState, 0)
+	if m.Role == "assistant" || m.ProviderState != nil {
+		s.valueField("provider_state", m.ProviderState, 0)
 	}
-	s.extra(v.Extra)
-	s.close(m)
+	s.extra(m.Extra)
+	s.close(at)
 }
 
 func (c *ToolCall) encode(s *sink) {

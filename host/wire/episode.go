@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // Episode is what an env-server returns for one run. Field names in comments are the wire's, where
 // they differ.
 type Episode struct {
@@ -117,14 +119,14 @@ func (c Content) String() string {
 		return c.text
 	}
 	list, _ := c.parts.Any().([]any)
-	var s string
+	var s strings.Builder
 	for _, p := range list {
 		if m, ok := p.(map[string]any); ok && m["type"] == "text" {
 			t, _ := m["text"].(string)
-			s += t
+			s.WriteString(t)
 		}
 	}
-	return s
+	return s.String()
 }
 
 // ToolCall is a call that the model asked for. Arguments is the text as the model wrote it.

@@ -92,13 +92,13 @@ func describe(b []byte) string {
 // pathTo names the place of a byte offset: the keys and indices that lead there.
 func pathTo(b []byte, at int) string {
 	r := reader{b: b}
-	path := ""
+	var path strings.Builder
 	for r.err == nil && r.i < at {
 		isMap := r.isMap()
 		if !isMap && !r.isList() {
 			break
 		}
-		n := 0
+		var n int
 		if isMap {
 			n = r.mapLen()
 		} else {
@@ -114,7 +114,7 @@ func pathTo(b []byte, at int) string {
 			r.skip()
 			if at < r.i && at >= start {
 				r.i = start
-				path += step
+				path.WriteString(step)
 				found = true
 				break
 			}
@@ -123,5 +123,5 @@ func pathTo(b []byte, at int) string {
 			break
 		}
 	}
-	return strings.TrimPrefix(path, ".")
+	return strings.TrimPrefix(path.String(), ".")
 }

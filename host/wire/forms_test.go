@@ -24,7 +24,7 @@ func TestForms(t *testing.T) {
 		n := int64(1) << shift
 		v = append(v, n, n-1, -n, -n-1, float64(n), math.Ldexp(1, -shift))
 	}
-	v = append(v, uint64(math.MaxUint64), 0.1, 1e16, 1e15, 1e-5, 9e-6, math.MaxFloat64, math.SmallestNonzeroFloat64, -0.0)
+	v = append(v, uint64(math.MaxUint64), 0.1, 1e16, 1e15, 1e-5, 9e-6, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Copysign(0, -1))
 	enc, err := ValueOf(v)
 	if err != nil {
 		t.Fatal(err)

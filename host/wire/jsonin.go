@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -31,7 +32,7 @@ func fromJSON(dst, text []byte) ([]byte, error) {
 	if !json.Valid(text) {
 		var raw json.RawMessage
 		err := json.Unmarshal(text, &raw)
-		if se, ok := err.(*json.SyntaxError); ok {
+		if se, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("byte %d: %w", se.Offset, err)
 		}
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -53,10 +54,8 @@ func appendJSONFloat(b []byte, f float64) []byte {
 	}
 	start := len(b)
 	b = strconv.AppendFloat(b, f, 'f', -1, 64)
-	for _, c := range b[start:] {
-		if c == '.' {
-			return b
-		}
+	if slices.Contains(b[start:], '.') {
+		return b
 	}
 	return append(b, '.', '0')
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/wevalr/wevalr/host/failure"
@@ -202,10 +203,8 @@ func hasRefusal(v Value) bool {
 				}
 			}
 		case []any:
-			for _, e := range v {
-				if walk(e) {
-					return true
-				}
+			if slices.ContainsFunc(v, walk) {
+				return true
 			}
 		}
 		return false

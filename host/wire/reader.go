@@ -130,7 +130,8 @@ func (r *reader) listLen() int {
 
 // bytes takes a string or bin without copying it.
 func (r *reader) bytes(want string) []byte {
-	at, n := r.i, 0
+	var n int
+	at := r.i
 	switch c := r.peek(); {
 	case c&0xe0 == 0xa0:
 		n = r.size(31, true, 0)

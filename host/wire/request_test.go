@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -40,9 +41,7 @@ func TestRunRequest_RoundTrip(t *testing.T) {
 func TestDecodeRunRequest_Refused(t *testing.T) {
 	ok := func(change m) []byte {
 		q := m{"task_data": m{}, "client": m{"type": "eval"}, "model": "x", "sampling": m{}}
-		for k, v := range change {
-			q[k] = v
-		}
+		maps.Copy(q, change)
 		return pack(t, q)
 	}
 	if _, err := DecodeRunRequest(ok(m{"more": 1, "wevalr": "odd"})); err != nil {

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // infoKey is the key under a trace's info that a merged episode uses.
 const infoKey = "wevalr"
 
@@ -67,9 +69,9 @@ func (t *Trace) parent(i int) int {
 // last is the last assistant message on the path.
 func (t *Trace) last() *Message {
 	path := t.Path()
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i].Message.Role == "assistant" {
-			return &path[i].Message
+	for _, n := range slices.Backward(path) {
+		if n.Message.Role == "assistant" {
+			return &n.Message
 		}
 	}
 	return nil

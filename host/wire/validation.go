@@ -26,19 +26,20 @@ type Problem struct {
 }
 
 func (e *ValidationError) Error() string {
-	s := "ValidationError: " + strconv.Itoa(len(e.Problems)) + " validation error"
+	var s strings.Builder
+	s.WriteString("ValidationError: " + strconv.Itoa(len(e.Problems)) + " validation error")
 	if len(e.Problems) != 1 {
-		s += "s"
+		s.WriteString("s")
 	}
-	s += " for " + e.Model
+	s.WriteString(" for " + e.Model)
 	for _, p := range e.Problems {
 		if p.Loc != "" {
-			s += "\n" + p.Loc
+			s.WriteString("\n" + p.Loc)
 		}
-		s += fmt.Sprintf("\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.14/v/%s",
+		fmt.Fprintf(&s, "\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.14/v/%s",
 			p.Msg, p.Type, inputValue(p.Input), pyType(p.Input), p.Type)
 	}
-	return s
+	return s.String()
 }
 
 // Add notes one more problem; input is plain data as for [ValueOf].
@@ -126,8 +127,7 @@ func (e *ValidationError) strMap(loc string, v Value) {
 type FormatError struct{ Err error }
 
 func (e *FormatError) Error() string {
-	var s *scan.Error
-	if errors.As(e.Err, &s) {
+	if s, ok := errors.AsType[*scan.Error](e.Err); ok {
 		switch s.Rule {
 		case scan.Trailing:
 			return "ExtraData: unpack(b) received extra data."
@@ -139,6 +139,7 @@ func (e *FormatError) Error() string {
 			return "StackError: " + e.Err.Error()
 		case scan.Code:
 			return "FormatError: "
+		default: // the scan's own words
 		}
 	}
 	if e.Err == nil {

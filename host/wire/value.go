@@ -111,7 +111,7 @@ type Field struct {
 
 // Extra are the fields of a message that this version does not know, in the order they came.
 // Unknown fields that are nil are dropped, as known ones are.
-type Extra []Field
+type Extra []Field //nolint:recvcheck // set grows the slice, Get reads a copy of its header
 
 // Get is the field of that name, nil where there is none.
 func (e Extra) Get(name string) Value {
