@@ -163,9 +163,9 @@ func (t *table) settle(f *Finish, ok bool) {
 	c.kind = 0
 	if f.Failure != nil && !f.Outcome.Finished() {
 		c.kind = t.kind(f.Failure)
+	}
 	t.usage = t.usage.plus(f.Usage)
 	t.rewarded = t.rewarded || len(f.Rewards) > 0
-	t.usage = t.usage.plus(f.Usage)
 }
 
 // maxKinds bounds the kinds that are told apart: plugins name their own.
