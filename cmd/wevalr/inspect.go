@@ -41,7 +41,11 @@ func (a *app) lsCmd() *cobra.Command {
 }
 
 func (a *app) configCmd() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Check an eval file, or print it as resolved", Args: usage(cobra.NoArgs)}
+	c := &cobra.Command{
+		Use: "config", Short: "Check an eval file, or print it as resolved",
+		Args: usage(cobra.NoArgs), // looked at only where there is something to run
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
 	verb := func(use, short string, print bool) *cobra.Command {
 		var f overrideFlags
 		v := &cobra.Command{

@@ -56,7 +56,7 @@ func (a *app) root() *cobra.Command {
 		Short:         "Run LLM and agent evaluations with sandboxed tasks and scorers",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return c.Help()
 		},
@@ -71,11 +71,11 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// usage turns cobra's own complaints (a wrong number of arguments) into usage errors.
+// usage turns cobra's own complaints (a wrong number of arguments, an unknown verb) into usage errors.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return host.UsageError{Err: fmt.Errorf("%s: %w; see '%s --help'", c.CommandPath(), err, c.CommandPath())}
+			return host.UsageError{Err: fmt.Errorf("%w\n  usage: %s", err, c.UseLine())}
 		}
 		return nil
 	}
