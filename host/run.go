@@ -153,7 +153,7 @@ func (a *attempt) do(ctx context.Context, logs *lateWriter) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("log: %w", err)
 	}
-	defer logFile.Close() //nolint:errcheck // a log
+	defer logFile.Close()
 	logs.open(logFile)
 	if a.tasks, err = a.run.SpoolTasks(taskSet(ctx, a.plugins.tasks, &a.cfg.Tasks)); err != nil {
 		return 0, taskError(err)

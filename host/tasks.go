@@ -85,7 +85,7 @@ func shuffle(ctx context.Context, p *plugin.Plugin, t *config.Tasks, yield func(
 	if err != nil {
 		return err
 	}
-	defer scratch.Close()           //nolint:errcheck // scratch
+	defer scratch.Close()
 	defer os.Remove(scratch.Name()) //nolint:errcheck // scratch
 	w := bufio.NewWriter(scratch)
 	var places []place

@@ -18,7 +18,7 @@ const (
 )
 
 // Exit is how a child ended. It is complete and does not change.
-type Exit struct {
+type Exit struct { //nolint:recvcheck // a value to all but the one function that fills it
 	// Code is the exit code, -1 when a signal ended the child: 137 is a code, never a signal.
 	Code int
 	// Signal ended the child when Signaled; CoreDumped says that it left a core.

@@ -3,6 +3,7 @@ package procwatch
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -80,9 +81,9 @@ func Start(ctx context.Context, spec Spec) (*Proc, error) {
 		closeAll(out.readers)
 		return nil, execError(path, spec.Dir, err)
 	}
-	spec.Logger.Info("child started", "pid", p.pid, "containment", string(p.containment))
+	spec.Logger.InfoContext(ctx, "child started", slog.Int("pid", p.pid), slog.String("containment", string(p.containment)))
 	out.start()
-	go p.run()
+	go p.run() //nolint:contextcheck // ctx bounds the start, not the life
 	return p, nil
 }
 
@@ -95,7 +96,7 @@ func (p *Proc) launch(ctx context.Context, c command, stdio []*os.File) (err err
 		if err == nil || p.spec.Containment == Warden || !errors.Is(err, errNoWarden) {
 			return err
 		}
-		p.spec.Logger.Warn("the child's tree is held as a group only", "err", err)
+		p.spec.Logger.WarnContext(ctx, "the child's tree is held as a group only", slog.Any("err", err))
 		p.start = time.Now()
 	}
 	p.containment = Group
@@ -140,7 +141,7 @@ func (p *Proc) run() {
 	p.helpers.Wait()
 	if p.spec.TempDir != "" {
 		if err := os.RemoveAll(p.spec.TempDir); err != nil {
-			p.spec.Logger.Warn("the child's temp dir is not removed", "err", err)
+			p.spec.Logger.Warn("the child's temp dir is not removed", slog.Any("err", err))
 		}
 	}
 	p.mu.Lock()
@@ -151,8 +152,8 @@ func (p *Proc) run() {
 	e.Requested = p.cause == CauseStopped
 	p.mu.Unlock()
 	p.exit = e
-	p.spec.Logger.Info("child exited", "pid", p.pid, "code", e.Code, "signal", int(e.Signal),
-		"cause", string(e.Cause), "dur", e.Uptime)
+	p.spec.Logger.Info("child exited", slog.Int("pid", p.pid), slog.Int("code", e.Code), slog.Int("signal", int(e.Signal)),
+		slog.String("cause", string(e.Cause)), slog.Duration("dur", e.Uptime))
 	close(p.done)
 }
 

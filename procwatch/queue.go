@@ -106,7 +106,7 @@ func (q *queue) deliver(l Line) {
 	defer func() {
 		if r := recover(); r != nil && !q.panicked {
 			q.panicked = true
-			q.log.Error("output sink panicked", "err", r)
+			q.log.Error("output sink panicked", slog.Any("err", r))
 		}
 	}()
 	q.sink(l)

@@ -3,6 +3,7 @@ package procwatch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -75,7 +76,7 @@ func (p *Proc) probe(life context.Context) {
 		case err := <-results:
 			if err == nil {
 				close(p.ready)
-				p.spec.Logger.Info("child ready", "pid", p.pid, "dur", time.Since(p.start))
+				p.spec.Logger.InfoContext(ctx, "child ready", slog.Int("pid", p.pid), slog.Duration("dur", time.Since(p.start)))
 				return
 			}
 			last = err

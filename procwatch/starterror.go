@@ -110,7 +110,7 @@ func elfFacts(path string) (loader, machine string) {
 	if err != nil {
 		return "", ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
 			if b, err := io.ReadAll(p.Open()); err == nil {

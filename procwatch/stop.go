@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"syscall"
 	"time"
 )
@@ -54,7 +55,7 @@ func (p *Proc) end(c Cause, reason string) bool {
 
 // terminate sends the signals. The body drops those that come after reaping.
 func (p *Proc) terminate() {
-	p.spec.Logger.Info("child is being stopped", "pid", p.pid)
+	p.spec.Logger.Info("child is being stopped", slog.Int("pid", p.pid))
 	p.body.signal(syscall.SIGTERM)
 	p.body.signal(syscall.SIGCONT) // TERM stays pending in a stopped process
 	if p.gone(p.spec.Grace, p.hurry) || p.body.dead() {
@@ -68,7 +69,7 @@ func (p *Proc) terminate() {
 		return
 	}
 	p.stuckErr = fmt.Errorf("stop: pid %d in state %s: %w", p.pid, stateOf(p.pid), ErrUnkillable)
-	p.spec.Logger.Error("child is unkillable", "pid", p.pid, "err", p.stuckErr)
+	p.spec.Logger.Error("child is unkillable", slog.Int("pid", p.pid), slog.Any("err", p.stuckErr))
 	close(p.stuck)
 }
 

@@ -95,7 +95,7 @@ func sessionTree(leader int) []stat {
 func send(s stat, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(s.pid, 0)
 	if err == nil {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 	} else if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
 		return
 	}

@@ -102,7 +102,7 @@ func TestProc_Warden_SweepsWhatForksMeanwhile(t *testing.T) {
 func TestProc_Warden_KilledIsContainmentLost(t *testing.T) {
 	p, lines := child(t, Warden, Spec{Argv: helperArgv("tree", "plain", "stay")})
 	leader, sleeper := handle(t, p.PID()), handle(t, pidOf(t, lines))
-	_ = p.body.(*warden).proc.Kill() //nolint:errcheck,forcetypeassert // asked for above
+	_ = p.body.(*warden).proc.Kill() // asked for above
 	e := ended(t, p)
 	if e.Cause != CauseContainmentLost || e.Signal != syscall.SIGKILL || e.Requested {
 		t.Errorf("got %+v", e)

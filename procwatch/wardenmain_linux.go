@@ -63,8 +63,7 @@ func (k *keeper) start() error {
 	k.leader, err = launch(k.cmd, []*os.File{null, os.Stdout, os.Stderr})
 	if err != nil {
 		op := "fork/exec"
-		var pe *os.PathError
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*os.PathError](err); ok {
 			op = pe.Op
 		}
 		_ = k.out.Encode(report{Op: op, Errno: errnoOf(err)})
@@ -162,7 +161,7 @@ func (k *keeper) reapOrphans() {
 	for range ended {
 		for _, s := range processes() {
 			if s.ppid == os.Getpid() && s.ended() && s.pid != k.leader.pid {
-				_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
+				_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil) //nolint:forbidigo // the warden is a process of its own
 			}
 		}
 	}
@@ -173,7 +172,7 @@ func (k *keeper) reapOrphans() {
 func (k *keeper) clear(limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	for time.Now().Before(deadline) {
-		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil) //nolint:forbidigo // as above: nobody else waits here
 		switch {
 		case errors.Is(err, unix.ECHILD):
 			return

@@ -125,6 +125,3 @@ func appendTo(t testing.TB, r interface{ Dir() string }, name, text string) {
 		t.Fatal(err)
 	}
 }
-
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }

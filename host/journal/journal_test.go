@@ -139,8 +139,7 @@ func TestRun_RefusesWhatDoesNotFit(t *testing.T) {
 		"a score of an unknown task":      r.Score(ScoreLine{Key: "nope"}),
 		"a raw reply for an unknown task": func() error { _, err := r.Raw("nope", 0, 1, nil); return err }(),
 	} {
-		var state *StateError
-		if !errors.As(err, &state) {
+		if _, ok := errors.AsType[*StateError](err); !ok {
 			t.Errorf("%s: got %v, want *StateError", name, err)
 		}
 	}

@@ -225,8 +225,7 @@ func FuzzRead_Journal(f *testing.F) {
 		}
 		v, err := Read(r.Dir())
 		if err != nil {
-			var bad *CorruptError
-			if !errors.As(err, &bad) {
+			if _, ok := errors.AsType[*CorruptError](err); !ok {
 				t.Fatalf("got %v, want *CorruptError", err)
 			}
 			return

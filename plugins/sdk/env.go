@@ -224,7 +224,7 @@ func (e *Env) take(h *Handle) (*Episode, error) {
 		return nil, callError(&abi.EnvError{Status: abi.Internal, Message: "the reply cannot be read: " + r.Err().Error()})
 	case p.Err != nil:
 		err := callError(p.Err)
-		if x, ok := err.(*ServerExitedError); ok {
+		if x, ok := errors.AsType[*ServerExitedError](err); ok {
 			e.exit = x
 		}
 		return nil, err

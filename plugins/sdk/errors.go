@@ -79,23 +79,23 @@ func (e CallError) envelope() abi.Error {
 
 // The errors that calls to the env-server end with, by cause.
 type (
-	// DeniedError: not granted, or not in this operation.
+	// DeniedError says that it is not granted, or not in this operation.
 	DeniedError struct{ CallError }
-	// PeerError: the env-server answered that the rollout failed.
+	// PeerError says that the env-server answered that the rollout failed.
 	PeerError struct{ CallError }
-	// WorkerLostError: the env-server lives, but the worker of this call does not.
+	// WorkerLostError says that the env-server lives, but the worker of this call does not.
 	WorkerLostError struct{ CallError }
-	// ConnectionLostError: the connection ended and the process did not.
+	// ConnectionLostError says that the connection ended and the process did not.
 	ConnectionLostError struct{ CallError }
-	// StalledError: nothing came for as long as the operator allows.
+	// StalledError says that nothing came for as long as the operator allows.
 	StalledError struct{ CallError }
-	// LimitError: too many open handles, or too many bytes.
+	// LimitError says that there are too many open handles, or too many bytes.
 	LimitError struct{ CallError }
-	// ProtocolError: the env-server's answer could not be understood.
+	// ProtocolError says that the env-server's answer could not be understood.
 	ProtocolError struct{ CallError }
 )
 
-// ServerExitedError: the env-server's process has ended. Every later call of this rollout ends so
+// ServerExitedError says that the env-server's process has ended. Every later call of this rollout ends so
 // too.
 type ServerExitedError struct {
 	CallError
@@ -169,6 +169,7 @@ func callError(e *abi.EnvError) error {
 			}
 		}
 		return x
+	default:
+		return &base
 	}
-	return &base
 }

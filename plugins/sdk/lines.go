@@ -48,7 +48,7 @@ func OpenLines(fsys fs.FS, name, cursor string) (*Lines, error) {
 			_, err = io.CopyN(io.Discard, f, l.at)
 		}
 		if err != nil {
-			f.Close()
+			_ = f.Close()
 			return nil, NewError("dataset", name+": "+err.Error())
 		}
 	}
@@ -144,7 +144,7 @@ func LinePage(fsys fs.FS, name, cursor string, limit int, at func(*Lines) (Task,
 	if err != nil {
 		return nil, "", err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	var tasks []Task
 	begin := l.at
 	for l.Next() {

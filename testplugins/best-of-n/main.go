@@ -98,8 +98,7 @@ func (p *plugin) better(length, best int) bool {
 
 // survives reports whether the rollout goes on without the candidate that err ended.
 func (p *plugin) survives(err error) bool {
-	var exited *sdk.ServerExitedError
-	if errors.As(err, &exited) {
+	if _, ok := errors.AsType[*sdk.ServerExitedError](err); ok {
 		return p.onExit == "best"
 	}
 	var peer *sdk.PeerError

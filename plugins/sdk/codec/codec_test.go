@@ -14,8 +14,6 @@ import (
 	. "github.com/wevalr/wevalr/plugins/sdk/codec"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func anything() map[string]any {
 	return map[string]any{
 		"nil": nil, "yes": true, "no": false, "text": strings.Repeat("ü", 300), "empty": "", "bytes": []byte{1, 2},
@@ -29,7 +27,7 @@ func task() abi.Task {
 }
 
 func score() abi.Score {
-	return abi.Score{Name: "n", Value: ptr(0.5), Label: "l", Explanation: "e", Answer: "a", Metadata: anything()}
+	return abi.Score{Name: "n", Value: new(0.5), Label: "l", Explanation: "e", Answer: "a", Metadata: anything()}
 }
 
 func episode() abi.Episode {
@@ -39,8 +37,8 @@ func episode() abi.Episode {
 		Messages: []abi.Message{{Role: "r", Content: "c", Reasoning: "x", Name: "n", ToolCallID: "t", ToolCalls: calls}, {Role: "user"}},
 		Errors:   []abi.TraceError{{Type: "t", Message: "m", StatusCode: 429}, {}},
 		Rewards:  map[string]*abi.Reward{"a": {Score: 1, Weight: 0.5}, "b": nil},
-		Metrics:  map[string]*float64{"a": ptr(1.5), "b": nil},
-		Usage:    &abi.Usage{InputTokens: 1 << 40, OutputTokens: 2, Cost: ptr(0.01)},
+		Metrics:  map[string]*float64{"a": new(1.5), "b": nil},
+		Usage:    &abi.Usage{InputTokens: 1 << 40, OutputTokens: 2, Cost: new(0.01)},
 		Tokens:   []abi.NodeTokens{{IDs: []int64{1, 2}, Mask: []bool{true, false}, Logprobs: []float64{-0.5}}},
 	}
 	inner := e
@@ -91,7 +89,7 @@ func equalJSON(a, b any) bool {
 }
 
 func TestRoundTrip(t *testing.T) {
-	facts := &abi.ServerFacts{Generation: 2, Code: ptr(int64(0)), UptimeS: 1.5, Log: "l", Tail: []string{"x"}}
+	facts := &abi.ServerFacts{Generation: 2, Code: new(int64(0)), UptimeS: 1.5, Log: "l", Tail: []string{"x"}}
 	same(t, task(), WriteTask, ReadTask)
 	same(t, score(), WriteScore, ReadScore)
 	same(t, abi.Score{}, WriteScore, ReadScore)
@@ -99,7 +97,7 @@ func TestRoundTrip(t *testing.T) {
 	same(t, abi.Episode{}, WriteEpisode, ReadEpisode)
 	same(t, abi.Error{Code: "c", Message: "m", Retryable: true, Data: anything()}, WriteError, ReadError)
 	same(t, abi.InitRequest{Options: anything(), Host: abi.HostInfo{Name: "n", Version: "v", ABIMajor: 1, ABIMinor: 2}}, WriteInit, ReadInit)
-	same(t, abi.InitResponse{Tasks: ptr(int64(0))}, WriteInitResponse, ReadInitResponse)
+	same(t, abi.InitResponse{Tasks: new(int64(0))}, WriteInitResponse, ReadInitResponse)
 	same(t, abi.TasksRequest{Cursor: "c", Limit: 5}, WriteTasks, ReadTasks)
 	same(t, abi.TasksResponse{Tasks: []abi.Task{task()}, Next: "n"}, WriteTasksResponse, ReadTasksResponse)
 	same(t, abi.RolloutRequest{Task: task(), Index: 3, Seed: -1}, WriteRollout, ReadRollout)
@@ -107,7 +105,7 @@ func TestRoundTrip(t *testing.T) {
 	same(t, abi.ScoreGroupRequest{Scorer: "s", Task: task(), Episodes: []abi.Episode{episode(), {}}, Seed: 9}, WriteScoreGroupRequest, ReadScoreRequest)
 	same(t, abi.ScoreResponse{Scores: []abi.Score{score(), {}}}, WriteScoreResponse, ReadScoreResponse)
 	same(t, abi.EnvRequest{TaskData: anything(), Sampling: anything()}, WriteEnvRequest, ReadEnvRequest)
-	same(t, abi.EnvReply{Episode: ptr(episode())}, WriteEnvReply, ReadEnvReply)
+	same(t, abi.EnvReply{Episode: new(episode())}, WriteEnvReply, ReadEnvReply)
 	same(t, abi.EnvReply{Err: &abi.EnvError{Status: abi.ServerExited, Source: "s", Kind: "k", Message: "m", Server: facts}}, WriteEnvReply, ReadEnvReply)
 	same(t, abi.EnvReply{Err: &abi.EnvError{Status: abi.PeerFailed, Server: &abi.ServerFacts{Signal: "SIGKILL"}}}, WriteEnvReply, ReadEnvReply)
 }
@@ -134,7 +132,7 @@ func TestReader_Lenient(t *testing.T) {
 	}
 	r := NewReader(b)
 	got := ReadScore(r)
-	if want := (abi.Score{Name: "n", Value: ptr(1.0), Metadata: map[string]any{"-3": int64(1)}}); r.End() != nil || !reflect.DeepEqual(got, want) {
+	if want := (abi.Score{Name: "n", Value: new(1.0), Metadata: map[string]any{"-3": int64(1)}}); r.End() != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, r.Err())
 	}
 	for _, c := range []struct {

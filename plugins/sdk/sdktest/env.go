@@ -15,7 +15,7 @@ import (
 // env is the env-server of one rollout: the imports env_* by the words of abi.wat.
 type env struct {
 	host Host
-	ctx  context.Context // of the rollout; ends with close
+	ctx  context.Context //nolint:containedctx // of the rollout: the imports that stand for it have no parameter
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
