@@ -5,24 +5,16 @@ import (
 	"testing"
 )
 
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 func TestBarrier(t *testing.T) {
 	b := newBarrier()
-	if !b.enter() || !b.enter() {
+	one, two := new(inflight), new(inflight)
+	if !b.enter(one) || !b.enter(two) {
 		t.Fatal("refused before the latch")
 	}
-	b.leave(false)
-	b.latch()
-	b.latch()
-	if b.enter() {
+	b.leave(one, false)
+	b.latch(nil)
+	b.latch(nil)
+	if b.enter(new(inflight)) {
 		t.Error("let in after the latch")
 	}
 	if closed(b.empty) {
@@ -31,7 +23,7 @@ func TestBarrier(t *testing.T) {
 	if got := b.inFlight(); got != 1 {
 		t.Errorf("got %d in flight, want the one inside", got)
 	}
-	b.leave(true)
+	b.leave(two, true)
 	if !closed(b.empty) {
 		t.Error("not empty when the last has left")
 	}
@@ -40,6 +32,18 @@ func TestBarrier(t *testing.T) {
 	}
 	why := errors.New("why")
 	b.open(why)
+	if got := b.wait(); got != why {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A pool that is not whole refuses at once, though others are still inside.
+func TestBarrier_Early(t *testing.T) {
+	b := newBarrier()
+	b.enter(new(inflight))
+	why := errors.New("why")
+	b.latch(why)
+	b.latch(nil)
 	if got := b.wait(); got != why {
 		t.Errorf("got %v", got)
 	}

@@ -27,7 +27,7 @@ type ExitedError struct {
 	Tail                          []string // the last lines it said
 }
 
-// How says how it ended: "exited with code 23", "was killed by signal 9 (killed)".
+// How says how it ended: "exited with code 23", "was ended by signal 9 (killed)".
 func (e *ExitedError) How() string {
 	if e.Signal != 0 {
 		return fmt.Sprintf("was ended by signal %d (%v)", int(e.Signal), e.Signal)
@@ -96,6 +96,7 @@ func (e *ConnLostError) Failure() *failure.Failure {
 type NotReadyError struct {
 	After     time.Duration
 	Exited    *ExitedError // nil: it lived, and was stopped
+	Warming   bool         // it answered health, and no worker answered
 	LastProbe error
 	LogPath   string
 	Tail      []string
@@ -107,6 +108,9 @@ func (e *NotReadyError) Error() string {
 			e.Exited.PID, e.Exited.How(), seconds(e.Exited.Uptime), e.LogPath, tailText(e.Tail))
 	}
 	s := fmt.Sprintf("env-server was not ready after %s", seconds(e.After))
+	if e.Warming {
+		s += ": it answers health, but none of its workers has answered"
+	}
 	if e.LastProbe != nil {
 		s += fmt.Sprintf(" (last try: %v)", e.LastProbe)
 	}

@@ -68,7 +68,7 @@ func TestServer_Run_Cancelled(t *testing.T) {
 		if len(e.reply.Partial) != 1 {
 			t.Errorf("got partial %+v, want what had arrived", e.reply.Partial)
 		}
-		if got := text(t, run(t, s, task{Do: "stats"})); got != "held 20 torndown 1" {
+		if got := text(t, run(t, s, task{Do: "stats"})); got != "held 20 torndown 1 probed 0" {
 			t.Errorf("got %q, want one torn down", got)
 		}
 		for _, ch := range others {
@@ -106,11 +106,7 @@ func TestServer_Exit_OutputHeld(t *testing.T) {
 	}
 	ch := send(context.Background(), s, task{Do: "die", How: "23"})
 	await(t, "Exiting", s.proc.Exiting())
-	until(t, "the latch", func() bool {
-		s.barrier.mu.Lock()
-		defer s.barrier.mu.Unlock()
-		return s.barrier.latched
-	})
+	await(t, "the latch", s.Closing())
 	select {
 	case e := <-ch:
 		t.Errorf("ended before the tail was final: %v", e.err)
@@ -220,6 +216,26 @@ func TestServer_Stop(t *testing.T) {
 		}
 		await(t, "the end", cancelled)
 	})
+}
+
+// Who was cancelled and then met our own Stop was cancelled: the server's end is no news.
+func TestServer_Stop_Cancelled(t *testing.T) {
+	s := start(t, spec(t, "ipc", script{}))
+	why := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ch := send(ctx, s, task{Do: "hold"})
+	run(t, s, task{Do: "wait", When: 1})
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	cancel(why)
+	until(t, "the cancel", func() bool { return s.client.Stats().Cancels == 1 })
+	if err := s.Stop(ctx); err != nil { // at once
+		t.Fatal(err)
+	}
+	if e := await(t, "the end", ch); !errors.Is(e.err, why) {
+		t.Errorf("got %v, want the cause", e.err)
+	}
 }
 
 // Scenario 15: much output neither holds the server up nor hides its last words.

@@ -60,6 +60,8 @@ func helper(mode string, args []string) int {
 		return orphan(args[0])
 	case "holder": // keeps the output open
 		hang()
+	case "worker":
+		return workerMain()
 	case "host":
 		return hostMain(args)
 	}

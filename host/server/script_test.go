@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -32,11 +33,14 @@ type script struct {
 	FloodKiB   int    // says so much when it starts
 	Holder     bool   // starts a process of another session that keeps its output open
 	Beacon     string // file that gets a line for each life
+	Lives      int    // with Beacon and Early: so many lives become ready
+	Workers    int    // processes of a pool; nobody waits for them
+	ProbeHangs bool   // an unknown method is not answered
 }
 
 // task is what it does with a run.
 type task struct {
-	Do   string // reply, hold, refuse, die, delta, cut, hangup, stats, wait
+	Do   string // a case of scripted.run
 	Name string `json:",omitempty"`
 	How  string `json:",omitempty"` // of die and cut: an exit code, kill, segv
 	When int    `json:",omitempty"` // of die: so many runs are held
@@ -52,6 +56,10 @@ type scripted struct {
 	cond     *sync.Cond
 	held     int
 	torndown int
+	probed   int
+	nudges   int
+	finished bool
+	workers  []io.Writer
 	cut      atomic.Pointer[cut]
 }
 
@@ -69,6 +77,9 @@ func (s script) serve(address string) int {
 		}
 		fmt.Fprintln(f, os.Getpid())
 		_ = f.Close()
+		if b, _ := os.ReadFile(s.Beacon); bytes.Count(b, []byte("\n")) <= s.Lives {
+			s.Early = ""
+		}
 	}
 	if s.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
@@ -89,6 +100,7 @@ func (s script) serve(address string) int {
 	}
 	v := &scripted{script: s}
 	v.cond = sync.NewCond(&v.mu)
+	v.employ()
 	inner, err := zmqio.Listen("ipc://"+filepath.Join(os.Getenv("TMPDIR"), "i"), v.handle, zmqio.ServerOptions{})
 	if err != nil {
 		panic(err)
@@ -158,6 +170,12 @@ func (v *scripted) handle(ctx context.Context, req *zmqio.Request) []byte {
 		})
 	case "run":
 	default:
+		v.mu.Lock()
+		v.probed++
+		v.mu.Unlock()
+		if v.ProbeHangs {
+			<-ctx.Done()
+		}
 		return wire.EncodeFailure(fmt.Sprintf("unknown method '%s'", req.Method))
 	}
 	q, err := wire.DecodeRunRequest(req.Payload)
@@ -190,7 +208,19 @@ func (v *scripted) run(ctx context.Context, req *zmqio.Request, do task) []byte 
 	case "stats":
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		return wire.EncodeFailure(fmt.Sprintf("held %d torndown %d", v.held, v.torndown))
+		return wire.EncodeFailure(fmt.Sprintf("held %d torndown %d probed %d", v.held, v.torndown, v.probed))
+	case "stream": // a delta for each nudge, and the reply after the last
+		return v.stream(ctx, req, do.Name)
+	case "nudge", "finish":
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.nudges++
+		v.finished = do.Do == "finish"
+		v.cond.Broadcast()
+		return wire.EncodeFailure("nudged")
+	case "dismiss": // the first worker dies
+		_, _ = fmt.Fprintln(v.workers[0], do.How)
+		return wire.EncodeFailure("dismissed")
 	case "die":
 		v.await(do.When)
 		die(do.How)
@@ -226,6 +256,51 @@ func (v *scripted) hold(ctx context.Context) []byte {
 	v.torndown++
 	v.mu.Unlock()
 	return wire.EncodeFailure("CancelledError: ")
+}
+
+func (v *scripted) stream(ctx context.Context, req *zmqio.Request, name string) []byte {
+	_ = req.Delta(opening(name))
+	defer context.AfterFunc(ctx, v.cond.Broadcast)()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held++
+	v.cond.Broadcast()
+	for seen := v.nudges; ; seen++ {
+		for v.nudges == seen && ctx.Err() == nil {
+			v.cond.Wait()
+		}
+		if v.finished || ctx.Err() != nil {
+			v.held--
+			return closing(name)
+		}
+		_ = req.Delta(wire.Delta{Trace: "t-" + name}.Encode())
+	}
+}
+
+// employ starts the workers of a pool, whose command line is that of Python's multiprocessing.
+func (v *scripted) employ() {
+	for range v.Workers {
+		cmd := exec.Command(os.Args[0], "helper:worker", v.Mark, "from multiprocessing.spawn import spawn_main; spawn_main()")
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			panic(err)
+		}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		v.workers = append(v.workers, in)
+	}
+}
+
+// workerMain dies as its first line says.
+func workerMain() int {
+	how, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		return 0
+	}
+	die(strings.TrimSpace(how))
+	return 0
 }
 
 func (v *scripted) await(held int) {

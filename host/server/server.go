@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/procwatch"
 	"github.com/wevalr/wevalr/zmqio"
 )
@@ -27,19 +26,13 @@ type Server struct {
 	started  time.Time
 
 	barrier  *barrier
+	verdicts chan verdict   // our own decision to end it; the first one counts
+	helpers  sync.WaitGroup // what watches the living generation
+	answered atomic.Bool    // a run has brought something
+	warming  atomic.Bool    // health is answered, and a worker's answer is waited for
 	stopping atomic.Bool
 	stopOnce sync.Once
 	gone     chan struct{} // everything of the generation is cleaned up
-}
-
-// Reply is what a run brought.
-type Reply struct {
-	// Episode is set when err is nil.
-	Episode *wire.Episode
-	// Partial holds what had arrived of a run that has no episode; best effort, never to be scored.
-	Partial []wire.Trace
-	// Raw is the reply's payload where it could not be decoded (a protocol failure).
-	Raw []byte
 }
 
 // Start starts the env-server and returns when it is ready. ctx bounds starting only.
@@ -49,18 +42,28 @@ type Reply struct {
 // *StartError when the process cannot be started, *NotReadyError when it ends or stays silent,
 // ctx's cause when ctx ends.
 func Start(ctx context.Context, spec Spec) (*Server, error) {
-	s := &Server{spec: spec.withDefaults(), barrier: newBarrier(), gone: make(chan struct{}), started: time.Now()}
-	var err error
-	if s.spec.Address != "" {
+	s := &Server{
+		spec: spec.withDefaults(), barrier: newBarrier(), verdicts: make(chan verdict, 1),
+		gone: make(chan struct{}), started: time.Now(),
+	}
+	err := s.spec.check()
+	switch {
+	case err != nil:
+	case s.spec.Address != "":
 		s.endpoint = s.spec.Address
 		err = s.attach(ctx)
-	} else {
+	default:
 		err = s.spawn(ctx)
 	}
 	if err != nil {
 		s.cleanup()
+		if ctx.Err() == nil {
+			s.emit(EventNotReady, err)
+		}
 		return nil, err
 	}
+	s.spec.Logger.Info("env-server ready", "pid", s.PID(), "gen", s.spec.Generation, "instance", s.spec.Instance, "dur", time.Since(s.started))
+	s.emit(EventReady, nil)
 	go s.watch()
 	return s, nil
 }
@@ -69,16 +72,19 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 func (s *Server) attach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.spec.StartTimeout, errStartTimeout)
 	defer cancel()
-	if err := s.probe(ctx); err != nil {
-		if s.client != nil {
-			_ = s.client.Close()
-		}
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errStartTimeout) {
-			return cause
-		}
-		return &NotReadyError{After: time.Since(s.started), LastProbe: err}
+	d := &dialer{server: s}
+	err := d.probe(ctx)
+	s.client = d.take(err == nil)
+	if err == nil {
+		err = s.warm(ctx)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errStartTimeout) {
+		return cause
+	}
+	return &NotReadyError{After: time.Since(s.started), LastProbe: err, Warming: s.warming.Load()}
 }
 
 var errStartTimeout = errors.New("start_timeout passed")
@@ -99,10 +105,12 @@ func (s *Server) spawn(ctx context.Context) error {
 	for i, a := range s.spec.Argv {
 		argv[i] = strings.ReplaceAll(a, "{address}", s.endpoint)
 	}
+	d := &dialer{server: s}
 	s.proc, err = procwatch.Start(ctx, procwatch.Spec{
-		Argv: argv, Dir: s.spec.Dir, Env: slices.Concat(s.spec.Env, []string{"TMPDIR=" + s.dir.path}), // shared by instances: never appended to in place
-		TempDir: s.dir.path, Grace: s.spec.StopGrace, Sink: s.logs.write,
-		Prober: s.probe, ReadyTimeout: s.spec.StartTimeout,
+		Argv: argv, Dir: s.spec.Dir, TempDir: s.dir.path,
+		Env:   slices.Concat(s.spec.Env, []string{"TMPDIR=" + s.dir.path}), // shared by instances: never appended to in place
+		Grace: s.spec.StopGrace, Sink: s.logs.write,
+		Prober: d.probe, ReadyTimeout: s.spec.StartTimeout,
 		Containment: procwatch.Containment(s.spec.Containment), Logger: s.spec.Logger,
 	})
 	if err != nil {
@@ -111,54 +119,42 @@ func (s *Server) spawn(ctx context.Context) error {
 		}
 		return &StartError{Cause: err}
 	}
-	if err := s.proc.Ready(ctx); err != nil {
+	err = s.proc.Ready(ctx)
+	s.client = d.take(err == nil)
+	if err == nil {
+		timeout := s.spec.StartTimeout - time.Since(s.started)
+		wctx, cancel := context.WithTimeoutCause(ctx, timeout, errStartTimeout)
+		err = s.warm(wctx)
+		cancel()
+	}
+	if err != nil {
 		return s.neverReady(ctx, err)
 	}
-	s.spec.Logger.Info("env-server ready", "pid", s.proc.PID(), "gen", s.spec.Generation, "instance", s.spec.Instance, "dur", time.Since(s.started))
 	return nil
 }
 
 // neverReady stops what there is and says why it was not ready.
 func (s *Server) neverReady(ctx context.Context, err error) error {
-	exit, _ := s.proc.Stop(context.WithoutCancel(ctx), "not ready")
-	if s.client != nil {
-		_ = s.client.Close()
+	if errors.As(err, new(*zmqio.ConnError)) {
+		within(s.spec.Settle, s.proc.Exiting()) // EOF usually precedes the exit
 	}
+	exit, _ := s.proc.Stop(context.WithoutCancel(ctx), "not ready")
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	nr := &NotReadyError{After: time.Since(s.started), LogPath: s.spec.LogPath, Tail: lines(exit.Tail)}
-	var self *procwatch.ExitError
+	nr := &NotReadyError{
+		After: time.Since(s.started), Warming: s.warming.Load(), LogPath: s.spec.LogPath, Tail: lines(exit.Tail),
+	}
 	var ready *procwatch.ReadyError
 	switch {
-	case errors.As(err, &self):
-		nr.Exited = s.exitedError(self.Exit, 0, true)
-		nr.Tail = nr.Exited.Tail
+	case exit.Cause == procwatch.CauseSelf:
+		nr.Exited = s.exitedError(exit, 0, true)
 	case errors.As(err, &ready):
 		nr.LastProbe = ready.LastProbe
 	default:
 		nr.LastProbe = err
 	}
 	return nr
-}
-
-// probe dials, once, and asks for health.
-func (s *Server) probe(ctx context.Context) error {
-	if s.client == nil {
-		c, err := zmqio.Dial(ctx, s.endpoint, zmqio.Options{
-			ReplyMax: s.spec.ReplyMax, Budget: s.spec.Budget, CancelGrace: s.spec.CancelGrace,
-			CancelPayload: wire.EncodeCancel, Logger: s.spec.Logger,
-		})
-		if err != nil {
-			return err
-		}
-		s.client = c
-	}
-	reply, err := s.client.Call(ctx, "health", wire.EncodeHealth(), nil)
-	if err != nil {
-		return err
-	}
-	return wire.DecodeHealth(reply.Payload)
 }
 
 func (s *Server) chooseEndpoint(ctx context.Context) (string, error) {
@@ -174,56 +170,19 @@ func (s *Server) chooseEndpoint(ctx context.Context) (string, error) {
 	return "tcp://" + l.Addr().String(), nil
 }
 
-// Run sends one rollout and waits for its episode. p, where given, is updated as deltas arrive.
-//
-// # Errors
-//
-// *ExitedError, *ConnLostError (after the barrier), *PeerError, *wire.ProtocolError, *TooLargeError, or ctx's cause once the cancel is drained. A reply that arrived wins over
-// all of them.
-func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progress) (Reply, error) {
-	payload, err := req.Encode()
-	if err != nil {
-		return Reply{}, err
-	}
-	if !s.barrier.enter() {
-		return Reply{}, s.barrier.wait()
-	}
-	raw, err := s.client.Call(ctx, "run", payload, p)
-	var lost *zmqio.ConnError
-	connLost := errors.As(err, &lost)
-	s.barrier.leave(connLost && lost.Sent)
-	if err != nil {
-		reply := Reply{Partial: wire.DecodePartial(raw.Deltas)}
-		if connLost {
-			return reply, s.barrier.wait()
-		}
-		var large *zmqio.TooLargeError
-		if errors.As(err, &large) {
-			err = &TooLargeError{Cause: large}
-		}
-		return reply, err
-	}
-	res, err := wire.DecodeRun(raw.Deltas, raw.Payload, raw.Legacy)
-	if err != nil {
-		return Reply{Partial: wire.DecodePartial(raw.Deltas), Raw: raw.Payload}, err
-	}
-	if !res.Success {
-		return Reply{Partial: wire.DecodePartial(raw.Deltas)}, &PeerError{Text: res.Error}
-	}
-	return Reply{Episode: res.Episode}, nil
-}
-
 // Exited is closed when the generation has ended and its error is known, see [Server.Err].
 func (s *Server) Exited() <-chan struct{} { return s.barrier.opened }
 
-// Err is nil until Exited is closed; then *ExitedError or *ConnLostError.
+// Closing is closed when nothing new is accepted any more: the generation has ended or is about to.
+func (s *Server) Closing() <-chan struct{} { return s.barrier.latched }
+
+// Err is nil until Exited is closed; then *ExitedError, *ConnLostError, *WorkerLostError or
+// *StalledError.
 func (s *Server) Err() error {
-	select {
-	case <-s.barrier.opened:
-		return s.barrier.err
-	default:
+	if !closed(s.barrier.opened) {
 		return nil
 	}
+	return s.barrier.err
 }
 
 // PID is the leader's process id, 0 for a server that somebody else runs. For display only.
@@ -265,7 +224,9 @@ func (s *Server) Stop(ctx context.Context) error {
 			err = s.client.Close()
 			return
 		}
-		_, err = s.proc.Stop(ctx, "wevalr stops it")
+		if _, err = s.proc.Stop(ctx, "wevalr stops it"); err != nil { // unkillable: nobody waits for it
+			s.condemn(verdict{err: s.connLostError(err)})
+		}
 	})
 	<-s.gone
 	return err

@@ -11,71 +11,126 @@ import (
 // errGone is the cause that calls see on the wire; what their callers see is the barrier's error.
 var errGone = errors.New("the env-server is gone")
 
-// watch owns the end of the generation: it waits for the exit or the connection's end, runs the exit
-// barrier and cleans up.
+// verdict is our own decision to end a generation.
+type verdict struct {
+	err  error
+	soft bool // nothing new is sent, and what is in flight may still end by itself
+}
+
+// condemn ends the generation, unless that is decided already.
+func (s *Server) condemn(v verdict) {
+	select {
+	case s.verdicts <- v:
+	default:
+	}
+}
+
+// outcome is why the generation is over: exited, or one of the others.
+type outcome struct {
+	exited  bool
+	lost    error // the connection ended and the process, if there is one, lived on for Settle
+	verdict error
+}
+
+// watch owns the end of the generation: it waits for the exit, the connection's end or a verdict, runs
+// the exit barrier and cleans up.
 func (s *Server) watch() {
 	defer close(s.gone)
-	exited, lost := s.await()
-	s.barrier.latch()
+	life, over := context.WithCancel(context.Background())
+	s.watchLife(life)
+	out := s.await()
+	s.barrier.latch(nil)
 	s.client.Refuse(errGone)
 
 	// Replies that were already sent still win: read on until EOF.
-	if exited {
+	if out.exited {
 		within(s.spec.DrainLimit, s.client.Done())
 	}
+	over()
 	s.client.Fail(errGone)
 	drained := within(s.spec.DrainLimit, s.barrier.empty)
+	s.helpers.Wait()
 
-	var err error
-	if exited {
-		<-s.proc.Done() // at most procwatch's DrainTimeout + 1 s after Exiting
-		exit, _ := s.proc.Exit()
-		err = s.exitedError(exit, s.barrier.inFlight(), drained)
-	} else {
-		err = s.connLost(lost)
-	}
+	err := s.ended(out, drained)
 	s.spec.Logger.Info("env-server ended", "gen", s.spec.Generation, "instance", s.spec.Instance, "err", firstLine(err.Error()))
 	s.cleanup()
+	s.emit(EventExited, err)
 	s.barrier.open(err)
 }
 
-// await returns when the generation is over: exited, or (false, why) when the connection ended and
-// the process, if there is one, lived on for Settle.
-func (s *Server) await() (exited bool, lost error) {
-	if s.proc == nil {
-		<-s.client.Done()
-		return false, s.client.Err()
+// await returns when the generation is over.
+func (s *Server) await() outcome {
+	var exiting <-chan struct{} // never, for a server that somebody else runs
+	if s.proc != nil {
+		exiting = s.proc.Exiting()
 	}
 	select {
-	case <-s.proc.Exiting():
-		return true, nil
+	case <-exiting:
+		return outcome{exited: true}
+	case v := <-s.verdicts:
+		return s.sentence(v, exiting)
 	case <-s.client.Done():
 	}
+	if s.proc == nil {
+		return outcome{lost: s.client.Err()}
+	}
 	// EOF usually precedes the exit; nobody enters meanwhile.
-	s.barrier.latch()
+	s.barrier.latch(nil)
 	if s.stopping.Load() {
-		<-s.proc.Exiting()
-		return true, nil
+		select {
+		case <-exiting:
+			return outcome{exited: true}
+		case v := <-s.verdicts:
+			return outcome{verdict: v.err}
+		}
 	}
-	if within(s.spec.Settle, s.proc.Exiting()) {
-		return true, nil
+	if within(s.spec.Settle, exiting) {
+		return outcome{exited: true}
 	}
-	return false, s.client.Err()
+	return outcome{lost: s.client.Err()}
 }
 
-// connLost stops the child, if it is ours, and makes the error.
-func (s *Server) connLost(cause error) error {
-	e := &ConnLostError{
-		Attempt: s.spec.Attempt, Instance: s.spec.Instance, Generation: s.spec.Generation,
-		Address: s.spec.Address, Cause: cause, Uptime: time.Since(s.started), InFlight: s.barrier.inFlight(),
-		LogPath: s.spec.LogPath, LogRel: s.spec.LogRel,
+// sentence gives those in flight their chance. What comes first stays the cause.
+func (s *Server) sentence(v verdict, exiting <-chan struct{}) outcome {
+	if v.soft {
+		s.barrier.latch(v.err)
+		s.client.Refuse(errGone)
+		select {
+		case <-s.barrier.empty:
+		case <-exiting:
+		case <-s.client.Done():
+		}
 	}
+	return outcome{verdict: v.err}
+}
+
+// ended stops the child, if it is ours and lives, and makes the error.
+func (s *Server) ended(out outcome, drained bool) error {
+	if out.exited {
+		<-s.proc.Done() // at most procwatch's DrainTimeout + 1 s after Exiting
+		exit, _ := s.proc.Exit()
+		return s.exitedError(exit, s.barrier.inFlight(), drained)
+	}
+	if out.verdict != nil {
+		if s.proc != nil {
+			_, _ = s.proc.Stop(context.Background(), firstLine(out.verdict.Error()))
+		}
+		return out.verdict
+	}
+	e := s.connLostError(out.lost)
 	if s.proc != nil {
-		e.PID = s.proc.PID()
 		exit, _ := s.proc.Stop(context.Background(), "its connection was lost")
 		e.Tail = lines(exit.Tail)
 	}
 	return e
+}
+
+func (s *Server) connLostError(cause error) *ConnLostError {
+	return &ConnLostError{
+		Attempt: s.spec.Attempt, Instance: s.spec.Instance, Generation: s.spec.Generation, PID: s.PID(),
+		Address: s.spec.Address, Cause: cause, Uptime: time.Since(s.started), InFlight: s.barrier.inFlight(),
+		LogPath: s.spec.LogPath, LogRel: s.spec.LogRel, Tail: s.tail(),
+	}
 }
 
 func (s *Server) exitedError(x procwatch.Exit, inFlight int, drained bool) *ExitedError {
@@ -106,12 +161,4 @@ func within(d time.Duration, ch <-chan struct{}) bool {
 			return false
 		}
 	}
-}
-
-func lines(tail []procwatch.Line) []string {
-	out := make([]string, len(tail))
-	for i, l := range tail {
-		out[i] = string(l.Text)
-	}
-	return out
 }

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/wevalr/wevalr/procwatch"
+)
+
+// processID names a process for good: its number and when it started, in ticks since boot.
+type processID struct {
+	pid   int
+	start uint64
+}
+
+// child is a direct child of the leader as it was seen.
+type child struct {
+	processID
+	zombie bool
+	status syscall.WaitStatus // of a zombie
+}
+
+// worker is a process of the env-server's pool.
+type worker struct {
+	argv     []string
+	deadFor  time.Time // when it was first seen as a zombie
+	reported bool
+}
+
+// isWorker tells a worker of Python's multiprocessing from its resource tracker and all others.
+func isWorker(argv []string) bool {
+	line := strings.Join(argv, " ")
+	return strings.Contains(line, "multiprocessing.spawn") && strings.Contains(line, "spawn_main")
+}
+
+// lookAtWorkers finds workers that have ended. A pool's broker never waits for them, so they stay
+// zombies, which keep how they ended.
+func (m *monitor) lookAtWorkers(now time.Time) {
+	if m.proc == nil || !seesWorkers {
+		return
+	}
+	for _, c := range children(m.proc.PID()) {
+		w := m.workers[c.processID]
+		if w == nil {
+			if c.zombie {
+				continue // who it was cannot be seen any more
+			}
+			argv := argvOf(c.pid)
+			if !isWorker(argv) {
+				continue // for now: it may be about to exec
+			}
+			w = &worker{argv: argv}
+			m.workers[c.processID] = w
+		}
+		switch {
+		case !c.zombie || w.reported:
+		case w.deadFor.IsZero():
+			w.deadFor = now
+		case now.Sub(w.deadFor) >= zombieFor:
+			w.reported = true
+			m.workerExited(c, w)
+		}
+	}
+}
+
+// workerExited goes by on_worker_exit.
+func (m *monitor) workerExited(c child, w *worker) {
+	e := &WorkerLostError{
+		Attempt: m.spec.Attempt, Instance: m.spec.Instance, Generation: m.spec.Generation,
+		PID: c.pid, Leader: m.proc.PID(), Argv: w.argv, InFlight: m.barrier.inFlight(),
+		LogPath: m.spec.LogPath, LogRel: m.spec.LogRel, Tail: m.tail(),
+	}
+	if c.status.Signaled() {
+		e.Signal = c.status.Signal()
+	} else {
+		e.Code = c.status.ExitStatus()
+	}
+	m.emit(EventWorkerExited, e)
+	log := m.spec.Logger.With("instance", m.spec.Instance, "gen", m.spec.Generation, "pid", c.pid, "err", firstLine(e.Error()))
+	switch {
+	case e.Signal == 0 && e.Code == 0 && e.InFlight == 0:
+		log.Info("a worker of the env-server's pool has ended with nothing to do")
+	case m.spec.OnWorkerExit == "warn":
+		log.Warn("a worker of the env-server's pool has died: the pool goes on sending rollouts to it, and they will never be answered")
+	default:
+		log.Warn("a worker of the env-server's pool has died: nothing new is sent")
+		if m.lost == nil {
+			m.lost = e
+			m.condemn(verdict{err: e, soft: true})
+		}
+	}
+}
+
+// tail is the last output until now.
+func (s *Server) tail() []string {
+	if s.proc == nil {
+		return nil
+	}
+	return lines(s.proc.Tail())
+}
+
+func lines(tail []procwatch.Line) []string {
+	out := make([]string, len(tail))
+	for i, l := range tail {
+		out[i] = string(l.Text)
+	}
+	return out
+}

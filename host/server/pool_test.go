@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wevalr/wevalr/host/failure"
+)
+
+// pool is a spec with two workers behind a broker that does not notice their death.
+func pool(t *testing.T) (Spec, *events) {
+	if !seesWorkers {
+		t.Skip("workers are not seen on this system")
+	}
+	sp := spec(t, "ipc", script{Workers: 2})
+	ev := &events{}
+	sp.Warm, sp.Events = "off", ev.add
+	return sp, ev
+}
+
+// seen waits until the monitor has seen the workers: who dies before is nobody.
+func seen(t *testing.T, s *Server) {
+	t.Helper()
+	until(t, "two workers", func() bool {
+		n := 0
+		for _, c := range children(s.PID()) {
+			if isWorker(argvOf(c.pid)) {
+				n++
+			}
+		}
+		return n == 2
+	})
+	<-time.After(zombieFor / 2) // one look of the monitor at least
+}
+
+// Scenario 18: a worker dies behind a live broker. Nothing new is sent, silent rollouts end with it,
+// those that hear something go on, and then the generation ends.
+func TestServer_WorkerLost(t *testing.T) {
+	for _, how := range []string{"23", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			sp, ev := pool(t)
+			sp.SuspectAfter, sp.CancelGrace = 300*time.Millisecond, 50*time.Millisecond
+			s := start(t, sp)
+			seen(t, s)
+			other, err := Start(t.Context(), Spec{Address: s.endpoint, Warm: "off"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lively := send(context.Background(), s, task{Do: "stream", Name: "lively"})
+			silent := send(context.Background(), s, task{Do: "delta", Name: "silent"})
+			run(t, other, task{Do: "wait", When: 2})
+			run(t, other, task{Do: "dismiss", How: how})
+			for !closed(s.Closing()) {
+				nudge(t, other, 1, 20*time.Millisecond)
+			}
+			r := row{how: how}
+			var x *WorkerLostError
+			refused := run(t, s, task{Do: "reply"})
+			if !errors.As(refused.err, &x) || x.Signal != r.signal() || x.Signal == 0 && x.Code != 23 || x.Leader != s.PID() || x.PID == s.PID() || len(x.Tail) == 0 {
+				t.Fatalf("got %v, want the lost worker at once", refused.err)
+			}
+			if f := failure.Of(x); f.Kind != "worker_lost" || (f.Server.Code != nil) == (f.Server.Signal != 0) {
+				t.Errorf("got failure %+v", f)
+			}
+			for done := false; !done; {
+				select {
+				case e := <-silent:
+					if e.err != error(x) || len(e.reply.Partial) != 1 {
+						t.Errorf("got %+v, %v; want the lost worker and what had come", e.reply, e.err)
+					}
+					done = true
+				default:
+					nudge(t, other, 1, 20*time.Millisecond)
+				}
+			}
+			run(t, other, task{Do: "finish"})
+			e := await(t, "the lively one's end", lively)
+			if e.err != nil || e.reply.Episode == nil {
+				t.Errorf("got %v, want an episode", e.err)
+			}
+			await(t, "Exited", s.Exited())
+			if s.Err() != error(x) {
+				t.Errorf("got %v, want the lost worker", s.Err())
+			}
+			if got := ev.kinds(); got != "ready 1, worker_exited 1, exited 1" {
+				t.Errorf("got events %s", got)
+			}
+			_ = other.Stop(context.Background())
+		})
+	}
+}
+
+// on_worker_exit = "warn", and a worker that ends with nothing to do.
+func TestServer_WorkerExit_GoesOn(t *testing.T) {
+	for _, c := range []struct{ name, mode, how string }{
+		{"warn", "warn", "23"}, {"shrunk", "auto", "0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sp, ev := pool(t)
+			sp.OnWorkerExit = c.mode
+			s := start(t, sp)
+			seen(t, s)
+			run(t, s, task{Do: "dismiss", How: c.how})
+			until(t, "the event", func() bool { return ev.has(EventWorkerExited) })
+			completes(t, s, "after")
+			if closed(s.Closing()) {
+				t.Error("closing")
+			}
+		})
+	}
+}
+
+// A set goes down as soon as a worker is lost, and knows why.
+func TestSet_WorkerLost(t *testing.T) {
+	sp, _ := pool(t)
+	set := startSet(t, sp)
+	srv := bind(t, set)
+	seen(t, srv)
+	run(t, srv, task{Do: "dismiss", How: "kill"})
+	await(t, "Down", set.Down())
+	var x *WorkerLostError
+	if err := set.Err(); !errors.As(err, &x) || x.Signal != syscall.SIGKILL {
+		t.Errorf("got %v, want the lost worker", err)
+	}
+}
+
+func TestIsWorker(t *testing.T) {
+	for _, c := range []struct {
+		argv []string
+		want bool
+	}{
+		{[]string{"python3", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)", "--multiprocessing-fork"}, true},
+		{[]string{"python3", "-c", "from multiprocessing.resource_tracker import main;main(4)"}, false},
+		{[]string{"sh"}, false},
+		{nil, false},
+	} {
+		if got := isWorker(c.argv); got != c.want {
+			t.Errorf("%q: got %v", c.argv, got)
+		}
+	}
+}

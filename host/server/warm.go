@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/wevalr/wevalr/host/wire"
+)
+
+// workersWithin is how long after health a pool's first worker is waited for.
+const workersWithin = 2 * time.Second
+
+// warm waits until a worker answers, where there is one: a pool's broker answers health with no
+// worker alive. An unknown method goes to a worker; whatever comes back will do.
+func (s *Server) warm(ctx context.Context) error {
+	switch s.spec.Warm {
+	case "off":
+		return nil
+	case "on":
+	default:
+		if !s.isPool(ctx) {
+			return nil
+		}
+	}
+	s.warming.Store(true)
+	_, err := s.client.Call(ctx, "probe", wire.EncodeHealth(), nil)
+	if err == nil {
+		s.warming.Store(false)
+	}
+	return err
+}
+
+// isPool looks for a worker. Only a leader that may have some is given time to start it.
+func (s *Server) isPool(ctx context.Context) bool {
+	if s.proc == nil || !seesWorkers || !mayBePool(s.proc.PID()) {
+		return false
+	}
+	end := time.NewTimer(workersWithin)
+	defer end.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, c := range children(s.proc.PID()) {
+			if !c.zombie && isWorker(argvOf(c.pid)) {
+				return true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-end.C:
+			return false
+		case <-tick.C:
+		}
+	}
+}
