@@ -1,0 +1,90 @@
+package meter
+
+// asm writes instructions.
+type asm struct {
+	x      *rewriter
+	b      []byte
+	locals []byte // local groups; nil = none
+}
+
+func (x *rewriter) asm() asm { return asm{x: x} }
+
+func (a asm) op(bytes ...byte) asm {
+	a.b = append(a.b, bytes...)
+	return a
+}
+
+func (a asm) get(global uint32) asm {
+	a.b = appendU32(append(a.b, opGlobalGet), global)
+	return a
+}
+
+func (a asm) set(global uint32) asm {
+	a.b = appendU32(append(a.b, opGlobalSet), global)
+	return a
+}
+
+func (a asm) call(function uint32) asm {
+	a.b = appendU32(append(a.b, opCall), function)
+	return a
+}
+
+func (a asm) i64(v int64) asm {
+	a.b = appendS64(append(a.b, opI64Const), v)
+	return a
+}
+
+// add adds v, which may be negative, to a global.
+func (a asm) add(global uint32, v int64) asm {
+	if v < 0 {
+		return a.get(global).i64(-v).op(opI64Sub).set(global)
+	}
+	return a.get(global).i64(v).op(opI64Add).set(global)
+}
+
+// check calls slow when fuel, or depth where it matters, is below zero.
+func (a asm) check(depth bool) asm {
+	a = a.get(a.x.fuel)
+	if depth {
+		a = a.get(a.x.depth).op(opI64Or)
+	}
+	return a.i64(0).op(opI64LtS, opIf, typeEmpty).call(a.x.slow).op(opEnd)
+}
+
+// helpers are the bodies of the added functions, in the order of their indices.
+func (x *rewriter) helpers() []asm {
+	// slow runs when fuel or depth is below zero.
+	slow := x.asm().get(x.depth).i64(0).op(opI64LtS).op(opIf, typeEmpty).
+		op(opI32Const, ReasonDepth).call(x.refill).op(opDrop, opUnreachable, opEnd).
+		op(opBlock, typeEmpty, opLoop, typeEmpty).
+		get(x.fuel).i64(0).op(opI64GeS, opBrIf, 1).
+		op(opI32Const, ReasonFuel).call(x.refill).get(x.fuel).op(opI64Add).set(x.fuel).
+		op(opBr, 0, opEnd, opEnd, opEnd)
+	// elems(n) charges min(n, MaxTable) and returns n: more than that traps or fails anyway.
+	count := func(a asm) asm { return a.op(opLocalGet, 0, opI64ExtendU) }
+	limit := func(a asm) asm { return a.i64(int64(x.opt.MaxTable)) }
+	elems := x.ranged(count, limit, 0)
+	hs := []asm{slow, elems}
+	if len(x.mems) > 0 {
+		size := func(a asm) asm { return a.op(opMemorySize, 0, opI64ExtendU).i64(16).op(opI64Shl) }
+		bytes := x.ranged(count, size, bytesShift)
+		// grow(pages) does what memory.grow does and charges what it got.
+		grow := x.asm().op(opLocalGet, 0, opMemoryGrow, 0, opLocalSet, 1).
+			get(x.fuel).
+			op(opLocalGet, 1, opI32Const, 0x7f, opI32Eq). // -1
+			op(opIf, byte(I64)).i64(0).op(opElse).
+			op(opLocalGet, 0, opI64ExtendU).i64(16-bytesShift).op(opI64Shl, opEnd).
+			i64(weightHost).op(opI64Add, opI64Sub).set(x.fuel).check(false).
+			op(opLocalGet, 1, opEnd)
+		grow.locals = []byte{1, 1, byte(I32)}
+		hs = append(hs, bytes, grow)
+	}
+	return hs
+}
+
+// ranged is the body of a function (n i32) → n that charges min(n, limit) >> shift.
+func (x *rewriter) ranged(count, limit func(asm) asm, shift int64) asm {
+	a := limit(count(limit(count(x.asm().get(x.fuel)))))
+	return a.op(opI64LtU, opSelect).i64(shift).op(opI64ShrU).i64(weightHost).op(opI64Add, opI64Sub).
+		set(x.fuel).check(false).op(opLocalGet, 0, opEnd)
+}

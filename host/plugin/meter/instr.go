@@ -1,0 +1,293 @@
+package meter
+
+import "fmt"
+
+// Opcodes that matter here. Those behind a prefix are prefix<<8 | number.
+const (
+	opUnreachable  = 0x00
+	opNop          = 0x01
+	opBlock        = 0x02
+	opLoop         = 0x03
+	opIf           = 0x04
+	opElse         = 0x05
+	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
+	opBrTable      = 0x0e
+	opReturn       = 0x0f
+	opCall         = 0x10
+	opCallIndirect = 0x11
+	opDrop         = 0x1a
+	opSelect       = 0x1b
+	opSelectT      = 0x1c
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opTableGet     = 0x25
+	opTableSet     = 0x26
+	opFirstMemory  = 0x28
+	opLastMemory   = 0x3e
+	opMemorySize   = 0x3f
+	opMemoryGrow   = 0x40
+	opI32Const     = 0x41
+	opI64Const     = 0x42
+	opF32Const     = 0x43
+	opF64Const     = 0x44
+	opFirstPlain   = 0x45
+	opI32Eq        = 0x46
+	opI64LtS       = 0x53
+	opI64GeS       = 0x59
+	opI64LtU       = 0x54
+	opI64Add       = 0x7c
+	opI64Sub       = 0x7d
+	opI64Mul       = 0x7e
+	opI64Or        = 0x84
+	opI64Shl       = 0x86
+	opI64ShrU      = 0x88
+	opI64ExtendU   = 0xad // i64.extend_i32_u
+	opLastPlain    = 0xc4
+	opRefNull      = 0xd0
+	opRefIsNull    = 0xd1
+	opRefFunc      = 0xd2
+	prefixMisc     = 0xfc
+	prefixSIMD     = 0xfd
+
+	miscLastTrunc = 0xfc07
+	opMemoryInit  = 0xfc08
+	opDataDrop    = 0xfc09
+	opMemoryCopy  = 0xfc0a
+	opMemoryFill  = 0xfc0b
+	opTableInit   = 0xfc0c
+	opElemDrop    = 0xfc0d
+	opTableCopy   = 0xfc0e
+	opTableGrow   = 0xfc0f
+	opTableSize   = 0xfc10
+	opTableFill   = 0xfc11
+
+	simdConst = 12
+
+	typeEmpty = 0x40 // block type without results
+)
+
+// instr is one instruction.
+type instr struct {
+	at, imm, end int // in the file: opcode, first immediate, next instruction
+	op           int
+	index        uint32 // label, function, local, global or table; br_table: how many labels
+}
+
+// frame is an open block.
+type frame struct {
+	op       byte // opBlock, opLoop, opIf, opElse
+	targeted bool // live code branches to it
+	// Of the one who walks.
+	edit    int
+	dead    bool // opened in dead code
+	armLive bool // the then-arm falls out of its end
+}
+
+// body walks the instructions of one function. It checks every index they name, and the nesting.
+type body struct {
+	r      reader
+	m      *module
+	typ    FuncType
+	locals uint64 // parameters included
+	frames []frame
+	dead   bool // set by the one who walks: branches from here do not count
+	instr  instr
+	done   bool
+}
+
+// open reads the locals of own function i. The frames' memory is reused from one to the next.
+func (w *body) open(m *module, i int) {
+	*w = body{m: m, frames: w.frames[:0], typ: m.types[m.ownFuncs()[i]]}
+	w.r = reader{b: m.b, pos: m.bodies[i].pos, end: m.bodies[i].end, section: "code"}
+	w.locals = uint64(len(w.typ.Params))
+	n := w.r.count("local groups")
+	for ; n > 0 && w.r.err == nil; n-- {
+		w.locals += uint64(w.r.u32())
+		valType(&w.r)
+	}
+	if w.locals >= 1<<32 {
+		w.r.fail(m.bodies[i].pos, "locals", fmt.Sprint(w.locals))
+	}
+}
+
+// next reads one instruction, the function's own end excepted.
+func (w *body) next() bool {
+	r := &w.r
+	in := &w.instr
+	in.at = r.pos
+	op := r.byte()
+	in.op, in.imm = int(op), r.pos
+	switch {
+	case op >= opFirstPlain && op <= opLastPlain || op == opDrop || op == opSelect || op == opNop || op == opUnreachable || op == opReturn || op == opRefIsNull:
+	case op >= opLocalGet && op <= opLocalTee:
+		w.index("local index", uint32(w.locals))
+	case op == opI32Const:
+		r.s(32)
+	case op >= opFirstMemory && op <= opLastMemory:
+		w.memArg()
+	case op == opBlock || op == opLoop || op == opIf:
+		w.blockType()
+		w.frames = append(w.frames, frame{op: op})
+	case op == opElse:
+		if n := len(w.frames); n == 0 || w.frames[n-1].op != opIf {
+			r.fail(in.at, "nesting", "else without if")
+		} else {
+			w.frames[n-1].op = opElse
+		}
+	case op == opEnd:
+		if len(w.frames) == 0 {
+			w.done = true
+			if r.pos != r.end {
+				r.fail(r.pos, "body size", fmt.Sprintf("%d bytes left over", r.end-r.pos))
+			}
+			return false
+		}
+	case op == opBr || op == opBrIf:
+		w.label()
+	case op == opBrTable:
+		n := r.count("br_table")
+		for i := 0; i <= n && r.err == nil; i++ {
+			w.label()
+		}
+		in.index = uint32(n)
+	case op == opCall || op == opRefFunc:
+		w.index("function index", uint32(len(w.m.funcs)))
+	case op == opCallIndirect:
+		w.m.typeIndex(r)
+		w.index("table index", uint32(len(w.m.tables)))
+	case op == opSelectT:
+		for n := r.count("select"); n > 0; n-- {
+			valType(r)
+		}
+	case op == opGlobalGet || op == opGlobalSet:
+		w.index("global index", uint32(len(w.m.globals)))
+	case op == opTableGet || op == opTableSet:
+		w.index("table index", uint32(len(w.m.tables)))
+	case op == opMemorySize || op == opMemoryGrow:
+		w.memory()
+	case op == opI64Const:
+		r.s(64)
+	case op == opF32Const:
+		r.skip(4)
+	case op == opF64Const:
+		r.skip(8)
+	case op == opRefNull:
+		valType(r)
+	case op == prefixMisc:
+		w.misc()
+	case op == prefixSIMD:
+		w.simd()
+	default:
+		r.fail(in.at, "opcode", fmt.Sprintf("%#x", op))
+	}
+	in.end = r.pos
+	return r.err == nil
+}
+
+// pop closes the innermost block; whoever walks calls it at an end.
+func (w *body) pop() frame {
+	f := w.frames[len(w.frames)-1]
+	w.frames = w.frames[:len(w.frames)-1]
+	return f
+}
+
+func (w *body) index(rule string, n uint32) {
+	at := w.r.pos
+	w.instr.index = w.r.u32()
+	w.r.below(at, rule, w.instr.index, n)
+}
+
+func (w *body) label() {
+	w.index("label", uint32(len(w.frames)+1))
+	// The label one past the frames is the function's own.
+	if i := len(w.frames) - 1 - int(w.instr.index); i >= 0 && !w.dead {
+		w.frames[i].targeted = true
+	}
+}
+
+// blockType is nothing, a value type, or a type's index.
+func (w *body) blockType() {
+	if w.r.pos < w.r.end && w.r.b[w.r.pos] == typeEmpty {
+		w.r.pos++
+		return
+	}
+	at := w.r.pos
+	t := w.r.s(33)
+	if t >= 0 {
+		w.r.below(at, "type index", uint32(t), uint32(len(w.m.types)))
+		return
+	}
+	w.r.pos = at
+	valType(&w.r)
+}
+
+func (w *body) hasMemory() {
+	w.r.below(w.instr.at, "memory index", 0, uint32(len(w.m.mems)))
+}
+
+func (w *body) memArg() {
+	w.r.u32()
+	w.r.u32()
+	w.hasMemory()
+}
+
+func (w *body) memory() {
+	w.r.zero("memory index")
+	w.hasMemory()
+}
+
+func (w *body) misc() {
+	r := &w.r
+	sub := r.u32()
+	w.instr.op = prefixMisc<<8 | int(sub&0xff)
+	tables := uint32(len(w.m.tables))
+	switch op := prefixMisc<<8 + int64(sub); {
+	case op <= miscLastTrunc:
+	case op == opMemoryInit:
+		w.index("data index", w.m.dataCount)
+		w.memory()
+	case op == opDataDrop:
+		w.index("data index", w.m.dataCount)
+	case op == opMemoryCopy:
+		w.memory()
+		w.memory()
+	case op == opMemoryFill:
+		w.memory()
+	case op == opTableInit:
+		w.index("element index", uint32(len(w.m.elems)))
+		w.index("table index", tables)
+	case op == opElemDrop:
+		w.index("element index", uint32(len(w.m.elems)))
+	case op == opTableCopy:
+		w.index("table index", tables)
+		w.index("table index", tables)
+	case op <= opTableFill:
+		w.index("table index", tables)
+	default:
+		r.fail(w.instr.at, "opcode", fmt.Sprintf("0xfc %d", sub))
+	}
+}
+
+func (w *body) simd() {
+	r := &w.r
+	sub := r.u32()
+	w.instr.op = prefixSIMD<<8 | int(sub&0xff)
+	switch {
+	case sub <= 11 || sub == 92 || sub == 93:
+		w.memArg()
+	case sub == simdConst || sub == 13:
+		r.skip(16)
+	case sub >= 21 && sub <= 34:
+		r.skip(1)
+	case sub >= 84 && sub <= 91:
+		w.memArg()
+		r.skip(1)
+	case sub > 255:
+		r.fail(w.instr.at, "opcode", fmt.Sprintf("0xfd %d", sub))
+	}
+}

@@ -1,0 +1,155 @@
+package meter
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Options say how a module is rewritten. The zero value works.
+type Options struct {
+	// ImportModule and ImportName are the refill import, func(reason i32) (fuel i64): it is called
+	// when fuel is below zero, with [ReasonFuel], and what it returns is added; so the quantum is
+	// what the host returns, and must be positive. With [ReasonDepth] the guest traps after it.
+	// The host ends a call by a panic in it. Default "wevalr:meter" "refill".
+	ImportModule, ImportName string
+	// MaxDepth is how many units of depth calls may nest; 0 = 16,384.
+	MaxDepth int
+	// MaxTable caps every table's maximum; 0 = 65,536.
+	MaxTable uint32
+	// ExportGlobals exports the module's own mutable globals under the names of [Info].Globals.
+	ExportGlobals bool
+}
+
+func (o Options) filled() Options {
+	o.ImportModule = orElse(o.ImportModule, "wevalr:meter")
+	o.ImportName = orElse(o.ImportName, "refill")
+	if o.MaxDepth == 0 {
+		o.MaxDepth = 16_384
+	}
+	if o.MaxTable == 0 {
+		o.MaxTable = 65_536
+	}
+	return o
+}
+
+// Weights beyond one unit an instruction.
+const (
+	// weightHost is for instructions that leave native code: ref.func, and every operation on a
+	// range, whatever its length.
+	weightHost = 16
+	// bytesShift: memory.fill, copy and init cost a unit for 8 bytes; memory.grow for 8 bytes grown.
+	// table.fill, copy, init and grow cost a unit an entry.
+	bytesShift = 3
+	// smallLeaf is how much a function that calls nothing may weigh, loops excepted, to go without
+	// a check of its own: its caller's is near.
+	smallLeaf = 32
+	// localsPerDepth: a frame takes one unit of depth, and one more for as many locals.
+	localsPerDepth = 16
+)
+
+// rewriter holds the indices of what is added. The refill import comes after the imported
+// functions, all else at the end, so that only the own functions' indices move, by one.
+type rewriter struct {
+	*module
+	opt Options
+
+	refill             uint32 // imported function
+	slow, elemsFn      uint32 // own functions
+	bytesFn, growFn    uint32 // only with a memory
+	fuel, depth        uint32 // globals
+	typeRefill, typeOp uint32
+	typeSlow           uint32
+	results            map[uint32]uint32 // type index → appended type () → same results
+	newTypes           []FuncType
+	segmentsUsed       bool // by memory.init or data.drop
+
+	body  body
+	edits []edit
+}
+
+// Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what
+// [Check] would refuse as policy (a start function, imported memories) is metered like the rest.
+// Custom sections other than function names are left out, neighbouring data segments are merged.
+//
+// Equal inputs give equal outputs.
+//
+// # Errors
+//
+// *[Refusal] when the module is malformed, has the refill import or a reserved export already, or
+// has a table larger than MaxTable.
+func Rewrite(b []byte, opt Options) ([]byte, error) {
+	m, refusal := parse(b, nil)
+	if refusal != nil {
+		return nil, refusal
+	}
+	x := &rewriter{module: m, opt: opt.filled(), results: map[uint32]uint32{}}
+	if refusal := x.reserved(); refusal != nil {
+		return nil, refusal
+	}
+	x.plan()
+	code, refusal := x.code()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return x.assemble(code), nil
+}
+
+// reserved refuses names that are the host's.
+func (x *rewriter) reserved() *Refusal {
+	for _, im := range x.imports {
+		if im.Module == x.opt.ImportModule {
+			return &Refusal{
+				Section: "import", Offset: x.secs[secImport].pos, Rule: "import name",
+				Saw: im.Module + "." + im.Name, Remedy: "this import is the host's",
+			}
+		}
+	}
+	for _, e := range x.exports {
+		if strings.HasPrefix(e.Name, Prefix) {
+			return &Refusal{
+				Section: "export", Offset: x.secs[secExport].pos, Rule: "export name",
+				Saw: e.Name, Remedy: "the prefix " + Prefix + " is the host's: rename the export",
+			}
+		}
+	}
+	for _, t := range x.tables {
+		if t.min > x.opt.MaxTable {
+			return &Refusal{
+				Section: "table", Offset: x.secs[secTable].pos, Rule: "table size",
+				Saw: fmt.Sprint(t.min), Limit: fmt.Sprint(x.opt.MaxTable), Remedy: "use a smaller table",
+			}
+		}
+	}
+	return nil
+}
+
+// plan gives indices to what will be added.
+func (x *rewriter) plan() {
+	x.typeRefill = x.addType(FuncType{[]ValType{I32}, []ValType{I64}})
+	x.typeOp = x.addType(FuncType{[]ValType{I32}, []ValType{I32}})
+	x.typeSlow = x.addType(FuncType{})
+	x.refill = uint32(x.nImpFuncs)
+	x.slow = uint32(len(x.funcs)) + 1
+	x.elemsFn, x.bytesFn, x.growFn = x.slow+1, x.slow+2, x.slow+3
+	x.fuel = uint32(len(x.globals))
+	x.depth = x.fuel + 1
+}
+
+func (x *rewriter) addType(t FuncType) uint32 {
+	x.newTypes = append(x.newTypes, t)
+	return uint32(len(x.types) + len(x.newTypes) - 1)
+}
+
+// function is a function's index in the new module.
+func (x *rewriter) function(i uint32) uint32 {
+	if i >= uint32(x.nImpFuncs) {
+		return i + 1
+	}
+	return i
+}
+
+// frameDepth is how much depth a call of a function with so many locals takes.
+func frameDepth(locals uint64) int64 {
+	return 1 + int64(min(locals, math.MaxInt32)/localsPerDepth)
+}
