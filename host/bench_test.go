@@ -1,7 +1,9 @@
 package host_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,28 +46,35 @@ func BenchmarkRollouts(b *testing.B) {
 func replayEval(b *testing.B, n int) string {
 	b.Helper()
 	dir := b.TempDir()
-	var tasks, replay strings.Builder
-	prose := strings.Repeat("Natalia sold some clips to her friends and counts them again. ", 6)
-	for i := range n {
-		fmt.Fprintf(&tasks, `{"question":"How many clips in week %d? %s","answer":"so #### %d"}`+"\n", i, prose, i)
-		fmt.Fprintf(&replay, `{"key":"test-%d","completion":%q}`+"\n", i, prose+fmt.Sprintf("#### %d", i))
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
+		b.Fatal(err)
 	}
-	write := func(name, content string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+	prose := strings.Repeat("Natalia sold some clips to her friends and counts them again. ", 6)
+	lines := func(name string, line func(w io.Writer, i int)) {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := bufio.NewWriter(f) // streamed: the peak that is measured is the run's
+		for i := range n {
+			line(w, i)
+		}
+		if err := errors.Join(w.Flush(), f.Close()); err != nil {
 			b.Fatal(err)
 		}
 	}
+	lines("data/test.jsonl", func(w io.Writer, i int) {
+		fmt.Fprintf(w, `{"question":"How many clips in week %d? %s","answer":"so #### %d"}`+"\n", i, prose, i)
+	})
+	lines("replay.jsonl", func(w io.Writer, i int) {
+		fmt.Fprintf(w, `{"key":"test-%d","completion":"%s#### %d"}`+"\n", i, prose, i)
+	})
 	source, err := filepath.Abs("../plugins/gsm8k")
 	if err != nil {
 		b.Fatal(err)
 	}
 	quoted, _ := json.Marshal(source)
-	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
-		b.Fatal(err)
-	}
-	write("data/test.jsonl", tasks.String())
-	write("replay.jsonl", replay.String())
-	write("eval.toml", fmt.Sprintf(`version = 1
+	eval := fmt.Sprintf(`version = 1
 name = "bench"
 [tasks]
 plugin = "gsm8k"
@@ -79,8 +88,12 @@ options = { file = "replay.jsonl" }
 name = "gsm8k"
 source = %s
 grant = { fs.dataset = "data" }
-`, quoted))
-	return filepath.Join(dir, "eval.toml")
+`, quoted)
+	path := filepath.Join(dir, "eval.toml")
+	if err := os.WriteFile(path, []byte(eval), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return path
 }
 
 // processCPU is user and system time of this process and its ended children, in nanoseconds.
@@ -103,4 +116,44 @@ func peakRSS(b *testing.B) int64 {
 		b.Fatal(err)
 	}
 	return u.Maxrss << 10
+}
+
+// BenchmarkInFlight is 500 rollouts of one second each, all in flight at once: how long beyond that second
+// they take.
+//
+//	go test -run '^$' -bench InFlight -benchtime 1x ./host
+func BenchmarkInFlight(b *testing.B) {
+	source, err := filepath.Abs("../plugins/arith")
+	if err != nil {
+		b.Fatal(err)
+	}
+	eval := filepath.Join(b.TempDir(), "eval.toml")
+	text := fmt.Sprintf(`version = 1
+name = "in-flight"
+[tasks]
+plugin = "arith"
+[[score]]
+plugin = "arith"
+[model]
+name = "offline/demo"
+options = { latency = "1s" }
+[run]
+max_concurrent = 500
+[[plugin]]
+name = "arith"
+source = %q
+options = { tasks = 500 }
+`, source)
+	if err := os.WriteFile(eval, []byte(text), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		start := time.Now()
+		h := host.New(io.Discard, io.Discard, nil, os.Exit)
+		code, err := h.Run(b.Context(), host.RunOptions{Config: eval, Root: b.TempDir(), Display: "none"})
+		if err != nil || code != 0 {
+			b.Fatalf("run: exit code %d, %v", code, err)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s/run")
+	}
 }
