@@ -77,7 +77,14 @@ func (s *said) await(t *testing.T, text string) {
 // start starts wevalr in dir. It is killed at the test's end, if it still runs.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	return startEnv(t, dir, nil, args...)
+}
+
+// startEnv is start with more variables.
+func startEnv(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: exec.Command("wevalr", args...), done: make(chan struct{})}
+	p.Env = append(os.Environ(), env...)
 	p.Dir, p.Stdout, p.Stderr = dir, &p.stdout, &p.stderr
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
