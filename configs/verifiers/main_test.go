@@ -107,7 +107,7 @@ func (v version) need(t *testing.T) {
 // eval is an eval file of its own in a folder of its own.
 type eval struct {
 	dir, file string
-	env       []string
+	fatePath  string // of a router, see dialect_test.go
 }
 
 // task is one line of the tasks' file.
@@ -133,7 +133,10 @@ func newEval(t *testing.T, baseURL, server string, tasks []task) *eval {
 			t.Fatal(err)
 		}
 	}
-	e.write(t, "tasks.jsonl", lines.String())
+	if err := os.Mkdir(filepath.Join(e.dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e.write(t, "data/tasks.jsonl", lines.String())
 	client := ""
 	if baseURL != "" {
 		client = fmt.Sprintf("client = { base_url = %q }", baseURL)
@@ -157,7 +160,7 @@ grant = { fs.dataset = %q }
 [[plugin]]
 name = "exact-match"
 source = %q
-`, client, server, filepath.Join(root, "plugins/jsonl"), e.dir, filepath.Join(root, "plugins/exact-match")))
+`, client, server, filepath.Join(root, "plugins/jsonl"), filepath.Join(e.dir, "data"), filepath.Join(root, "plugins/exact-match")))
 	return e
 }
 
@@ -217,7 +220,6 @@ func (e *eval) start(t *testing.T, args ...string) *process {
 	p := &process{Cmd: exec.Command(wevalr, args...), t: t, eval: e, done: make(chan struct{})}
 	p.Dir = e.dir
 	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+filepath.Join(repo(t), "configs/verifiers/testdata"))
-	p.Env = append(p.Env, e.env...)
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func TestRun_ExportedTaskset(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v version) {
 		m := newModel(t)
 		e := newEval(t, m.base(), v.command(t, "words"), nil)
-		v.script(t, "export.py", "--taskset", "words", "--target", "answer", "-o", filepath.Join(e.dir, "tasks.jsonl"))
+		v.script(t, "export.py", "--taskset", "words", "--target", "answer", "-o", filepath.Join(e.dir, "data/tasks.jsonl"))
 		r := e.complete(t, 20)
 		want := 0.0
 		for i := range 20 {
@@ -181,7 +181,7 @@ func TestShow_Tools(t *testing.T) {
 	v := release(t)
 	m := newModel(t)
 	e := newEval(t, m.base(), v.command(t, "words"), nil)
-	v.script(t, "export.py", "--taskset", "words", "--target", "answer", "-n", "4", "-o", filepath.Join(e.dir, "tasks.jsonl"))
+	v.script(t, "export.py", "--taskset", "words", "--target", "answer", "-n", "4", "-o", filepath.Join(e.dir, "data/tasks.jsonl"))
 	r := e.complete(t, 4)
 	p := e.start(t, "show", r.dir, "word-0003")
 	within(t, p.done, "end of show", nil)
