@@ -6,162 +6,206 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
-	"github.com/wevalr/wevalr/host/journal"
+	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
-// try is what one try of a rollout brought.
-type try struct {
-	episode *wire.Episode
-	partial []wire.Trace
-	raw     []byte
-	scores  []abi.Score // of a driver
+// job is one try of a rollout.
+type job struct {
+	task           *abi.Task
+	size           int // of the task's line
+	ordinal, index int
+	try            int // from 1, those of earlier attempts included
+	start          time.Time
+}
+
+func (j *job) origin() origin { return origin{key: j.task.Key, index: j.index, try: j.try} }
+
+// brought is what a try brought.
+type brought struct {
+	episode *wire.Episode // of a failed plugin-driven try: everything that came back
+	usage   wire.Usage
+	lost    []lost
+	raw     []byte // a reply that could not be decoded
+	sent    bool   // something of it was written to the wire
 	err     error
 }
 
-// rollout runs one rollout to its last try and records each. tries counts those of earlier attempts.
-// The caller holds a slot where the host drives.
+// lost is what had arrived of a run that never ended.
+type lost struct {
+	traces []wire.Trace
+	why    *failure.Failure
+}
+
+// ending is how a try, or its rollout, ended; the zero value: it never began.
+type ending struct {
+	outcome failure.Outcome
+	failure *failure.Failure
+}
+
+// rollout runs one rollout to its last try. tries counts those of earlier attempts. The caller has
+// taken a slot with enter; each try gives its own back.
 func (e *engine) rollout(ctx, admit context.Context, ordinal, index, tries int) {
-	held := e.Driver == nil
-	release := func() {
-		if held {
-			e.slots.Release(1)
-			held = false
-		}
-	}
-	defer release()
-	task, err := e.task(ordinal)
+	task, size, err := e.task(ordinal)
 	if err != nil {
+		e.leave()
 		e.fail(err)
 		return
 	}
-	for n := 0; ; n++ {
-		no := tries + n + 1
-		start := time.Now()
-		if err := e.Journal.Dispatch(task.Key, index, no, start); err != nil {
-			e.fail(err)
-			return
+	var end ending
+	for n := 1; ; n++ {
+		j := &job{task: task, size: size, ordinal: ordinal, index: index, try: tries + n, start: time.Now()}
+		next, recorded := e.try(ctx, j)
+		if recorded || end.outcome == "" {
+			end = next
 		}
-		e.Observer.Dispatched(task.Key, index)
-		t := e.drive(ctx, task, index, no)
-		release()
-		outcome, f := e.judge(ctx, t)
-		again := f != nil && f.Retryable && n < e.Retries && admit.Err() == nil
-		if !e.record(ctx, recorded{ordinal: ordinal, index: index, no: no, task: task, start: start, try: t, outcome: outcome, failure: f, again: again}) {
-			return
+		if !recorded || end.failure == nil || !end.failure.Retryable || n > e.Retries {
+			break
 		}
-		if !again {
-			return
+		if !e.enter(admit) {
+			e.cut.Store(true)
+			break
 		}
 		e.Observer.Retried()
-		if e.Driver == nil {
-			if e.slots.Acquire(admit, 1) != nil {
-				return
-			}
-			held = true
-		}
+	}
+	if end.outcome != "" {
+		e.Observer.Ended(task.Key, index, end.outcome, end.failure)
+	}
+	if end.outcome == failure.Dropped {
+		e.cut.Store(true)
+	}
+	if e.FailFast && end.outcome == failure.Errored {
+		e.cut.Store(true)
+		e.stopAdmission(ErrFailFast)
+		e.cancel(ErrFailFast)
 	}
 }
 
-// drive makes one try: the host's one `run`, or the plugin's own rollout.
-func (e *engine) drive(ctx context.Context, task *abi.Task, index, no int) try {
-	srv, release := e.Servers.Bind()
-	defer release()
+// try makes one try and records it. recorded is false where there is nothing to record: the server
+// had ended before, or the disk takes no more.
+func (e *engine) try(ctx context.Context, j *job) (end ending, recorded bool) {
+	srv, unbind := e.Servers.Bind()
+	defer unbind()
+	if srv.Err() != nil {
+		e.leave()
+		e.cut.Store(true)
+		e.stopAdmission(errServerDown)
+		return ending{}, false
+	}
+	if err := e.Journal.Dispatch(j.task.Key, j.index, j.try, j.start); err != nil {
+		e.leave()
+		e.fail(err)
+		return ending{}, false
+	}
+	e.Observer.Dispatched(j.task.Key, j.index)
+	var b brought
 	if e.Driver != nil {
-		return e.drivePlugin(ctx, srv, task, index, no)
+		b = e.drivePlugin(ctx, srv, j)
+	} else {
+		b = e.drive(ctx, srv, j)
 	}
-	req, err := e.Request.build(task.Data, origin{key: task.Key, index: index, try: no}, nil)
+	e.leave()
+	if !b.sent && b.err != nil && errors.Is(b.err, srv.Err()) {
+		// The server was ending when the try began: nothing of it was sent, so it was never run.
+		e.cut.Store(true)
+		return ending{outcome: failure.Dropped}, false
+	}
+	end = judge(ctx, b)
+	if end, recorded = e.record(ctx, j, b, end); !recorded {
+		return end, false
+	}
+	if wrong, ok := errors.AsType[*EchoError](b.err); ok {
+		e.fail(wrong)
+	}
+	return end, true
+}
+
+// drive makes the host's one `run`.
+func (e *engine) drive(ctx context.Context, srv *server.Server, j *job) brought {
+	req, err := e.Request.build(j.task.Data, j.origin(), nil)
 	if err != nil {
-		return try{err: err}
+		return brought{err: err}
 	}
-	reply, err := srv.Run(ctx, req, nil)
-	return try{episode: reply.Episode, partial: reply.Partial, raw: reply.Raw, err: err}
+	var p zmqio.Progress
+	reply, err := srv.Run(ctx, req, &p)
+	b := brought{episode: reply.Episode, raw: reply.Raw, sent: !p.Sent().IsZero(), err: err}
+	if err != nil {
+		if len(reply.Partial) > 0 {
+			b.lost = []lost{{reply.Partial, failure.Of(err)}}
+		}
+		return b
+	}
+	b.usage = reply.Episode.Usage()
+	b.err = e.checkEcho(req.TaskData, reply.Episode)
+	return b
 }
 
 // drivePlugin gives the rollout to the plugin. Its env is bound to one generation.
-func (e *engine) drivePlugin(ctx context.Context, srv *server.Server, task *abi.Task, index, no int) try {
-	env := &env{engine: e, srv: srv, origin: origin{key: task.Key, index: index, try: no}}
+func (e *engine) drivePlugin(ctx context.Context, srv *server.Server, j *job) brought {
+	v := &env{engine: e, srv: srv, origin: j.origin(), failures: map[string]*failure.Failure{}}
 	res, err := e.Driver.Rollout(ctx, abi.RolloutRequest{
-		Task: *task, Index: int64(index), Seed: Seed(e.Request.TaskSeed, task.Key, index),
-	}, env)
-	if err != nil {
-		if dead := srv.Err(); dead != nil && env.sawExit() {
-			// The plugin passed on what it was told: the server is at fault, not the plugin.
-			return try{partial: env.partials(), err: dead}
+		Task: *j.task, Index: int64(j.index), Seed: Seed(e.Request.TaskSeed, j.task.Key, j.index),
+	}, v)
+	b := v.brought()
+	if err == nil && v.fatal == nil {
+		b.episode, err = v.merge(res)
+	}
+	if err != nil || v.fatal != nil {
+		b.episode, b.err = v.all(), v.blame(ctx, err)
+	}
+	return b
+}
+
+// blame names who is at fault for a failed call: a plugin that only passes on what it was told of
+// the env-server or of the run's end is not.
+func (v *env) blame(ctx context.Context, err error) error {
+	if v.fatal != nil {
+		return v.fatal
+	}
+	guest, ok := errors.AsType[*plugin.GuestError](err)
+	if !ok {
+		return err
+	}
+	dead := v.srv.Err()
+	if dead != nil && v.exit {
+		return dead
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	source, _ := guest.Data["source"].(string)
+	kind, _ := guest.Data["kind"].(string)
+	if f := v.failures[source+"/"+kind]; f != nil && f.Source != failure.Cancelled {
+		return f
+	}
+	return err
+}
+
+// judge names the outcome of a try: the one place for the table "Outcomes and failure kinds". A reply
+// that arrived wins over ctx's end.
+func judge(ctx context.Context, b brought) ending {
+	if b.err == nil {
+		outcome, f := b.episode.Outcome()
+		return ending{outcome, f}
+	}
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(b.err, cause) || requested(b.err)) {
+		if errors.Is(cause, ErrFailFast) {
+			return ending{failure.Dropped, failure.New(failure.Cancelled, "fail_fast", "cancelled by fail_fast")}
 		}
-		return try{partial: env.partials(), err: err}
+		return ending{failure.Dropped, failure.New(failure.Cancelled, "drain", "cancelled: %v", cause)}
 	}
-	episode, err := env.merge(res.Refs, res.Selected)
-	return try{episode: episode, scores: res.Scores, err: err}
+	f := failure.Of(b.err)
+	if f.Source == failure.Cancelled {
+		return ending{failure.Dropped, f}
+	}
+	return ending{failure.Errored, f}
 }
 
-// judge names the outcome of a try: the one place for the table "Outcomes and failure kinds".
-func (e *engine) judge(ctx context.Context, t try) (failure.Outcome, *failure.Failure) {
-	if t.err == nil {
-		return t.episode.Outcome()
-	}
-	f := failure.Of(t.err)
-	if f.Source != failure.Cancelled {
-		return failure.Errored, f
-	}
-	switch {
-	case errors.Is(context.Cause(ctx), ErrFailFast):
-		f = failure.New(failure.Cancelled, "fail_fast", "cancelled by fail_fast")
-	case ctx.Err() != nil:
-		f = failure.New(failure.Cancelled, "drain", "cancelled: %v", context.Cause(ctx))
-	}
-	return failure.Dropped, f
-}
-
-// recorded is one try and what is to be written of it.
-type recorded struct {
-	try
-	ordinal, index, no int
-	task               *abi.Task
-	start              time.Time
-	outcome            failure.Outcome
-	failure            *failure.Failure
-	again              bool
-}
-
-// record makes a try durable, then hands a finished one to the scorers. It reports false when the
-// attempt is over.
-func (e *engine) record(ctx context.Context, r recorded) bool {
-	rec := journal.Finish{
-		Key: r.task.Key, Index: r.index, Try: r.no, Outcome: r.outcome, Failure: r.failure,
-		Start: r.start, End: time.Now(),
-	}
-	var line []byte
-	if r.episode != nil {
-		u := r.episode.Usage()
-		rec.Usage = journal.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
-		rec.Rewards = rewards(r.episode)
-		var err error
-		if line, err = r.episode.AppendJSON(nil); err != nil {
-			rec.Outcome, rec.Failure = failure.Errored, failure.New(failure.Server, "protocol", "episode: %v", err)
-			line = nil
-		} else if e.Mask != nil {
-			line = e.Mask(line)
-		}
-	}
-	e.keepLoose(r)
-	// What was done is recorded even while everything is being cancelled.
-	ref, err := e.Journal.Finish(context.WithoutCancel(ctx), rec, line)
-	if err != nil {
-		e.fail(err)
-		return false
-	}
-	if !r.again {
-		e.Observer.Ended(r.task.Key, r.index, rec.Outcome, rec.Failure)
-	}
-	if rec.Outcome.Finished() {
-		e.scoring.put(item{task: r.ordinal, index: r.index, ref: ref, data: r.task, episode: r.episode, driver: r.scores})
-	} else if e.FailFast && !r.again && rec.Outcome == failure.Errored {
-		e.stopAdmission(ErrFailFast)
-		e.cancel(ErrFailFast)
-		return false
-	}
-	return true
+// requested reports whether a server's end was our own Stop.
+func requested(err error) bool {
+	exited, ok := errors.AsType[*server.ExitedError](err)
+	return ok && exited.Requested
 }

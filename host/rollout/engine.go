@@ -29,6 +29,9 @@ type Spec struct {
 	Driver  *plugin.Plugin
 	Scorers []Scorer
 	Request Request
+	// CheckEcho compares the first finished rollout's task, as the env-server recorded it, with what
+	// was sent: see [EchoError].
+	CheckEcho bool
 
 	MaxConcurrent int // requests to env-servers in flight; default 128
 	Retries       int // tries of a rollout beyond the first, for retryable failures
@@ -36,8 +39,12 @@ type Spec struct {
 
 	// Drain, when closed, ends admission.
 	Drain <-chan struct{}
-	// Mask hides secrets in text before it is written or scored; nil: nothing to hide.
-	Mask     func([]byte) []byte
+	// Mask hides secrets in one JSON text before it is written, scored or shown to a plugin, and does
+	// not change its input; nil: nothing to hide.
+	Mask func([]byte) []byte
+	// MaskRaw does so for bytes of any form and keeps their length. Without it, where Mask is set,
+	// replies that could not be decoded are not kept.
+	MaskRaw  func([]byte) []byte
 	Observer Observer
 	Logger   *slog.Logger
 }
@@ -50,7 +57,8 @@ type Servers interface {
 	Down() <-chan struct{}
 }
 
-// Observer is told what happens, from many goroutines. It must not block.
+// Observer is told what happens, from many goroutines. It must not block. A rollout is dispatched
+// once for each try and ends once.
 type Observer interface {
 	Dispatched(key string, index int)
 	Ended(key string, index int, outcome failure.Outcome, f *failure.Failure)
@@ -60,7 +68,7 @@ type Observer interface {
 
 // Result is what an attempt leaves beside the journal.
 type Result struct {
-	// Stopped says why admission ended early, nil when everything owed was dispatched.
+	// Stopped says why rollouts were left out or cancelled; nil when everything owed had its tries.
 	Stopped error
 }
 
@@ -68,6 +76,8 @@ type Result struct {
 var (
 	ErrDrained  = errors.New("drained: nothing new is dispatched")
 	ErrFailFast = errors.New("fail_fast: a rollout ended in error")
+
+	errServerDown = errors.New("an env-server has ended")
 )
 
 // answered bounds rollouts that have their answer and are not yet durable, beyond MaxConcurrent.
@@ -84,26 +94,36 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	if spec.Observer == nil {
 		spec.Observer = silent{}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	flight, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	scoring, stopScoring := context.WithCancelCause(ctx)
+	defer stopScoring(nil)
+	admit, stop := context.WithCancelCause(flight)
+	defer stop(nil)
+	room := spec.MaxConcurrent
+	if spec.Driver == nil { // a plugin-driven rollout holds its room, and an instance, from the start
+		room += answered
+	}
 	e := &engine{
-		Spec:   spec,
-		cancel: cancel,
-		slots:  semaphore.NewWeighted(int64(spec.MaxConcurrent)),
-		room:   semaphore.NewWeighted(int64(spec.MaxConcurrent + answered)),
+		Spec:  spec,
+		slots: semaphore.NewWeighted(int64(spec.MaxConcurrent)), room: semaphore.NewWeighted(int64(room)),
+		cancel: cancel, stopAdmission: stop, stopScoring: stopScoring,
 	}
 	e.scoring = newScoring(e)
-	e.scoring.start(ctx)
-	admit, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	e.stopAdmission = stop
-	go e.watchStops(admit, stop)
+	e.scoring.start(scoring)
+	var watch sync.WaitGroup
+	watch.Go(func() { e.watchStops(admit) })
 
-	e.admit(admit, ctx)
+	e.admit(admit, flight)
 	e.inFlight.Wait()
-	stopped := context.Cause(admit)
-	e.scoring.finish(ctx)
-	return Result{Stopped: stopped}, e.fatal()
+	e.scoring.finish(scoring)
+	var res Result
+	if e.cut.Load() {
+		res.Stopped = context.Cause(admit)
+	}
+	stop(nil)
+	watch.Wait()
+	return res, e.fatal()
 }
 
 // engine is one Run.
@@ -114,66 +134,102 @@ type engine struct {
 	scoring       *scoring
 	cancel        context.CancelCauseFunc // of everything in flight
 	stopAdmission context.CancelCauseFunc
-	broken        atomic.Pointer[error] // a disk that takes no records
+	stopScoring   context.CancelCauseFunc
+	broken        atomic.Pointer[error] // what ended the whole attempt
+	cut           atomic.Bool           // something owed was left out or cancelled
+	echoed        atomic.Bool           // a server has shown that it knows the tasks
 }
 
 // watchStops ends admission for the reasons that come from outside.
-func (e *engine) watchStops(admit context.Context, stop context.CancelCauseFunc) {
+func (e *engine) watchStops(admit context.Context) {
 	select {
 	case <-e.Drain:
-		stop(ErrDrained)
+		e.stopAdmission(ErrDrained)
 	case <-e.Servers.Down():
-		stop(errServerDown)
+		e.stopAdmission(errServerDown)
 	case <-admit.Done():
 	}
 }
 
-var errServerDown = errors.New("an env-server has ended")
+// over reports whether admission has ended: at once, however late watchStops hears of it.
+func (e *engine) over(admit context.Context) bool {
+	select {
+	case <-e.Drain:
+		e.stopAdmission(ErrDrained)
+	case <-e.Servers.Down():
+		e.stopAdmission(errServerDown)
+	default:
+	}
+	return admit.Err() != nil
+}
 
 // admit dispatches what is owed, in the task set's order, as room allows.
-func (e *engine) admit(admit, ctx context.Context) {
-	for task := range e.Tasks.Len() {
+func (e *engine) admit(admit, flight context.Context) {
+	for ordinal := range e.Tasks.Len() {
 		for index := range e.Rollouts {
-			if admit.Err() != nil {
-				return
-			}
-			state := e.Journal.State(task, index)
-			if state.Outcome.Finished() {
-				e.scoring.put(item{task: task, index: index, ref: state.Episode})
+			state := e.Journal.State(ordinal, index)
+			if state.Outcome.Finished() || e.Owed != nil && !e.Owed(state) {
 				continue
 			}
-			if e.Owed != nil && !e.Owed(state) {
-				continue
-			}
-			if e.room.Acquire(admit, 1) != nil {
-				return
-			}
-			if e.Driver == nil && e.slots.Acquire(admit, 1) != nil {
-				e.room.Release(1)
+			if !e.enterRoom(admit) {
+				e.cut.Store(true)
 				return
 			}
 			e.inFlight.Go(func() {
 				defer e.room.Release(1)
-				e.rollout(ctx, admit, task, index, state.Tries)
+				e.rollout(flight, admit, ordinal, index, state.Tries)
 			})
 		}
 	}
 }
 
-// task reads a task of the set.
-func (e *engine) task(ordinal int) (*abi.Task, error) {
-	raw, _, err := e.Tasks.Task(ordinal)
-	if err != nil {
-		return nil, err
+// enterRoom takes a place for one more rollout, and its first slot on the wire.
+func (e *engine) enterRoom(admit context.Context) bool {
+	if e.over(admit) || e.room.Acquire(admit, 1) != nil {
+		return false
 	}
-	return DecodeTask(raw)
+	if !e.enter(admit) {
+		e.room.Release(1)
+		return false
+	}
+	return true
 }
 
-// fail ends the attempt: the disk takes no records.
+// enter takes a slot on the wire for the host's own call; a plugin's calls take theirs one by one.
+func (e *engine) enter(admit context.Context) bool {
+	if e.Driver == nil && e.slots.Acquire(admit, 1) != nil {
+		return false
+	}
+	if e.over(admit) {
+		e.leave()
+		return false
+	}
+	return true
+}
+
+func (e *engine) leave() {
+	if e.Driver == nil {
+		e.slots.Release(1)
+	}
+}
+
+// task reads a task of the set; size is its line's.
+func (e *engine) task(ordinal int) (t *abi.Task, size int, err error) {
+	raw, _, err := e.Tasks.Task(ordinal)
+	if err != nil {
+		return nil, 0, err
+	}
+	t, err = DecodeTask(raw)
+	return t, len(raw), err
+}
+
+// fail ends the whole attempt.
 func (e *engine) fail(err error) {
 	e.broken.CompareAndSwap(nil, &err)
+	e.cut.Store(true)
 	e.stopAdmission(err)
 	e.cancel(err)
+	e.stopScoring(err)
 }
 
 func (e *engine) fatal() error {

@@ -1,17 +1,25 @@
 package rollout
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
-// env is what one rollout call of a plugin sees of the env-server: it implements plugin.Env.
+// maxHeld bounds the replies of one rollout call together, in bytes as they came.
+const maxHeld = 256 << 20
+
+// env is what one rollout call of a plugin sees of the env-server: it implements plugin.Env. After
+// the call it is read without the lock: nothing of it runs any more.
 type env struct {
 	engine *engine
 	srv    *server.Server
@@ -19,120 +27,197 @@ type env struct {
 
 	mu       sync.Mutex
 	calls    int
-	episodes []*wire.Episode // by ref
-	partial  []wire.Trace
+	held     int64
+	episodes []*wire.Episode // all that came back, by ref; those of failed calls too
+	usage    wire.Usage
+	lost     []lost
+	failures map[string]*failure.Failure // the newest of each source/kind that the guest was told
+	sent     bool
 	exit     bool
+	fatal    error // ends the attempt
 }
 
 // Run sends one `run` for the plugin, under the same bound as everybody's. The plugin's ctx ends with
 // its call; the server's end is reported as *abi.EnvError and ends nothing of the plugin.
 func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.Episode, err error) {
+	o, err := v.begin()
+	if err != nil {
+		return 0, nil, v.refuse(ctx, err, nil)
+	}
+	run, err := v.engine.Request.build(req.TaskData, o, req.Sampling)
+	if err != nil {
+		return 0, nil, v.refuse(ctx, err, nil)
+	}
+	if err := v.engine.slots.Acquire(ctx, 1); err != nil {
+		return 0, nil, v.refuse(ctx, context.Cause(ctx), nil)
+	}
+	var p zmqio.Progress
+	reply, err := v.srv.Run(ctx, run, &p)
+	v.engine.slots.Release(1)
+	ref, err = v.keep(reply.Episode, &p, err)
+	if err == nil {
+		err = v.check(run, reply.Episode)
+	}
+	if err != nil {
+		return 0, nil, v.refuse(ctx, err, reply.Partial)
+	}
+	episode, err := v.seen(ref)
+	if err != nil {
+		return 0, nil, v.refuse(ctx, err, nil)
+	}
+	return ref, View(episode, v.engine.Driver.Manifest().RolloutView()), nil
+}
+
+// begin numbers a call.
+func (v *env) begin() (origin, error) {
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	o := v.origin
 	o.call = v.calls
 	v.calls++
-	v.mu.Unlock()
-	run, err := v.engine.Request.build(req.TaskData, o, req.Sampling)
+	return o, v.fatal
+}
+
+// keep holds what came back, as far as there is room for it.
+func (v *env) keep(episode *wire.Episode, p *zmqio.Progress, err error) (ref int, _ error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sent = v.sent || !p.Sent().IsZero()
 	if err != nil {
-		return 0, nil, envError(err)
+		return 0, err
 	}
-	if err := v.engine.slots.Acquire(ctx, 1); err != nil {
-		return 0, nil, envError(context.Cause(ctx))
+	v.usage = sum(v.usage, episode.Usage())
+	if v.held += p.Bytes() + 1024; v.held > maxHeld {
+		return 0, failure.New(failure.Server, "too_large", "the replies of this rollout are over %d MiB together", maxHeld>>20)
 	}
-	reply, err := v.srv.Run(ctx, run, nil)
-	v.engine.slots.Release(1)
-	if err == nil {
-		if _, f := reply.Episode.Outcome(); f != nil {
-			err = f
+	v.episodes = append(v.episodes, episode)
+	return len(v.episodes) - 1, nil
+}
+
+// check tells whether the episode is one that counts, of the task that was sent.
+func (v *env) check(run *wire.RunRequest, episode *wire.Episode) error {
+	if _, f := episode.Outcome(); f != nil {
+		return f
+	}
+	if err := v.engine.checkEcho(run.TaskData, episode); err != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.fatal = err
+		return err
+	}
+	return nil
+}
+
+// seen is an episode as plugins may see it: without secrets.
+func (v *env) seen(ref int) (*wire.Episode, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.engine.Mask == nil {
+		return v.episodes[ref], nil
+	}
+	line, err := v.episodes[ref].AppendJSON(nil)
+	if err != nil {
+		return nil, err
+	}
+	if masked := v.engine.Mask(line); !bytes.Equal(masked, line) {
+		if v.episodes[ref], err = wire.ParseEpisode(masked); err != nil {
+			return nil, err
 		}
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err != nil {
-		e := envError(err)
-		v.partial = append(v.partial, reply.Partial...)
-		v.exit = v.exit || e.Status == abi.ServerExited || e.Status == abi.ConnectionLost
-		return 0, nil, e
+	return v.episodes[ref], nil
+}
+
+// refuse notes why a call has no episode, and gives what the guest learns of it.
+func (v *env) refuse(ctx context.Context, err error, partial []wire.Trace) error {
+	f := failure.Of(err)
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		f = failure.New(failure.Cancelled, "caller", "%v", cause)
 	}
-	v.episodes = append(v.episodes, reply.Episode)
-	return len(v.episodes) - 1, View(reply.Episode, v.engine.Driver.Manifest().RolloutView()), nil
-}
-
-func (v *env) sawExit() bool {
+	f = v.engine.masked(f)
+	e := envError(f)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.exit
-}
-
-func (v *env) partials() []wire.Trace {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.partial
-}
-
-// merge makes the rollout's episode of those that the plugin named.
-func (v *env) merge(refs []int, selected int) (*wire.Episode, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(refs) == 0 || selected < 0 || selected >= len(refs) {
-		return nil, failure.New(failure.Plugin, "response", "rollout: %d episodes, selected %d", len(refs), selected)
+	v.failures[string(f.Source)+"/"+f.Kind] = f
+	v.exit = v.exit || e.Status == abi.ServerExited || e.Status == abi.ConnectionLost
+	if len(partial) > 0 {
+		v.lost = append(v.lost, lost{partial, f})
 	}
-	episodes := make([]*wire.Episode, len(refs))
-	for i, ref := range refs {
+	return e
+}
+
+// brought is what the call leaves, whatever its answer.
+func (v *env) brought() brought {
+	return brought{usage: v.usage, lost: v.lost, sent: v.sent}
+}
+
+// all is everything that came back: what is kept of a rollout that failed.
+func (v *env) all() *wire.Episode { return wire.Merge(v.episodes, -1) }
+
+// merge makes the rollout's episode of those that the plugin named. Its scores travel with it, so
+// that they are as durable as the episode.
+func (v *env) merge(res plugin.RolloutResult) (*wire.Episode, error) {
+	episodes := make([]*wire.Episode, len(res.Refs))
+	for i, ref := range res.Refs {
 		if ref < 0 || ref >= len(v.episodes) {
 			return nil, failure.New(failure.Plugin, "response", "rollout: no episode %d", ref)
 		}
 		episodes[i] = v.episodes[ref]
 	}
-	if len(episodes) == 1 {
-		return episodes[0], nil
+	if res.Selected < 0 || res.Selected >= len(episodes) {
+		return nil, failure.New(failure.Plugin, "response", "rollout: %d episodes, selected %d", len(episodes), res.Selected)
 	}
-	return wire.Merge(episodes, selected), nil
+	out := wire.Merge(episodes, res.Selected)
+	return out, stampScores(out, res.Scores)
 }
 
-// envError maps a failure to the ABI's status: the one function that does.
-func envError(err error) *abi.EnvError {
-	if known, ok := errors.AsType[*abi.EnvError](err); ok {
-		return known
-	}
-	f := failure.Of(err)
-	e := &abi.EnvError{Status: status(f), Source: string(f.Source), Kind: f.Kind, Message: f.Message}
-	if s := f.Server; s != nil {
-		e.Server = &abi.ServerFacts{Generation: int64(s.Generation), UptimeS: s.UptimeS, Log: s.Log, Tail: s.Tail}
-		if s.Code != nil {
-			code := int64(*s.Code)
-			e.Server.Code = &code
+// The place of a driver's scores in the selected trace's info.
+const (
+	infoKey   = "wevalr"
+	scoresKey = "scores"
+)
+
+// stampScores puts a driver's scores under info.wevalr of the selected trace.
+func stampScores(ep *wire.Episode, list []abi.Score) error {
+	t := ep.Selected()
+	if t == nil {
+		if len(list) == 0 {
+			return nil
 		}
-		if s.Signal != 0 {
-			e.Server.Signal = s.SignalName
-		}
+		return failure.New(failure.Plugin, "response", "rollout: scores for an episode without a trace")
 	}
-	return e
+	text, err := json.Marshal(scores(list))
+	if err != nil {
+		return failure.New(failure.Plugin, "response", "rollout: scores: %v", err)
+	}
+	var plain any
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&plain); err != nil {
+		return err
+	}
+	info := t.Info.Map()
+	if info == nil {
+		info = map[string]any{}
+	}
+	ours, ok := info[infoKey].(map[string]any)
+	if !ok {
+		ours = map[string]any{}
+		info[infoKey] = ours
+	}
+	ours[scoresKey] = plain
+	t.Info, err = wire.ValueOf(info)
+	return err
 }
 
-func status(f *failure.Failure) abi.Status {
-	switch string(f.Source) + "/" + f.Kind {
-	case "server/exited":
-		return abi.ServerExited
-	case "server/connection_lost":
-		return abi.ConnectionLost
-	case "server/worker_lost":
-		return abi.WorkerLost
-	case "server/stalled":
-		return abi.Stalled
-	case "server/protocol":
-		return abi.Protocol
-	case "server/too_large":
-		return abi.TooLarge
+func sum(a, b wire.Usage) wire.Usage {
+	a.InputTokens += b.InputTokens
+	a.OutputTokens += b.OutputTokens
+	if b.Cost != nil {
+		cost := *b.Cost
+		if a.Cost != nil {
+			cost += *a.Cost
+		}
+		a.Cost = &cost
 	}
-	switch f.Source {
-	case failure.Cancelled:
-		return abi.Cancelled
-	case failure.Server, failure.Model:
-		return abi.PeerFailed
-	case failure.Config:
-		return abi.Invalid
-	default:
-		return abi.Internal
-	}
+	return a
 }

@@ -2,10 +2,10 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
@@ -33,35 +33,38 @@ func ScoreKey(alias, scorer, name string) string {
 	return key
 }
 
-// item is a finished rollout to be scored. data and episode are there while there is room for them,
-// else they are read back from the disk.
+const (
+	// retained bounds what waits for a scorer in memory, in bytes of task and episode lines.
+	retained = 16 << 20
+	// waiting bounds how many rollouts wait, with or without their lines.
+	waiting = 1024
+)
+
+// item is a finished rollout to be scored. Task and line are there while there is room for them, else
+// they are read from the disk.
 type item struct {
-	task, index int
-	ref         journal.Ref
-	data        *abi.Task
-	episode     *wire.Episode
-	driver      []abi.Score
+	ordinal, index int
+	task           *abi.Task
+	line           []byte
+	size           int // of both
 }
 
-// retained bounds the episodes that wait for a scorer in memory.
-const retained = 256
-
-// scoring is an unbounded queue of small items in front of NumCPU workers: a put never blocks.
+// scoring is NumCPU workers behind a bounded queue. A put never blocks: what finds no place is found
+// by the sweep that ends it, as is what earlier attempts left unscored.
 type scoring struct {
 	*engine
-	mu     sync.Mutex
-	more   sync.Cond
-	queue  []item
-	held   int // items in queue that hold an episode
-	closed bool
-	wg     sync.WaitGroup
-	single []Scorer // one (task, episode) at a time, and the drivers'
-	group  []Scorer
+	single, group []Scorer
+	queue         chan item
+	held          atomic.Int64 // bytes of the items in queue
+	workers       sync.WaitGroup
+	sweeps        sync.WaitGroup
+
+	mu    sync.Mutex
+	tried []bool // by ordinal × Rollouts + index: taken by this attempt
 }
 
 func newScoring(e *engine) *scoring {
-	s := &scoring{engine: e}
-	s.more.L = &s.mu
+	s := &scoring{engine: e, queue: make(chan item, waiting)}
 	for _, sc := range e.Scorers {
 		if sc.Kind == plugin.KindGroup {
 			s.group = append(s.group, sc)
@@ -69,114 +72,173 @@ func newScoring(e *engine) *scoring {
 			s.single = append(s.single, sc)
 		}
 	}
+	if len(s.single) > 0 {
+		s.tried = make([]bool, e.Tasks.Len()*e.Rollouts)
+	}
 	return s
 }
 
+// start starts the workers, and scores what earlier attempts left.
 func (s *scoring) start(ctx context.Context) {
+	if len(s.single) == 0 {
+		return
+	}
 	for range runtime.NumCPU() {
-		s.wg.Go(func() {
-			for {
-				it, ok := s.take()
-				if !ok {
-					return
-				}
-				if ctx.Err() == nil { // else it stays unscored, and a resume scores it
+		s.workers.Go(func() {
+			for it := range s.queue {
+				if ctx.Err() == nil && s.claim(it) { // else it stays unscored, and a resume scores it
 					s.score(ctx, it)
 				}
+				s.drop(&it)
 			}
 		})
 	}
+	s.sweeps.Go(func() { s.sweep(ctx) })
 }
 
+// put hands over a rollout that has just finished.
 func (s *scoring) put(it item) {
 	if len(s.single) == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held >= retained && it.driver == nil {
-		it.episode, it.data = nil, nil
-	} else {
-		s.held++
+	if s.held.Add(int64(it.size)) > retained {
+		s.drop(&it)
 	}
-	s.queue = append(s.queue, it)
-	s.more.Signal()
+	select {
+	case s.queue <- it:
+	default:
+		s.drop(&it)
+	}
 }
 
-func (s *scoring) take() (item, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) == 0 && !s.closed {
-		s.more.Wait()
-	}
-	if len(s.queue) == 0 {
-		return item{}, false
-	}
-	it := s.queue[0]
-	s.queue[0] = item{}
-	s.queue = s.queue[1:]
-	if it.episode != nil {
-		s.held--
-	}
-	return it, true
+// drop lets go of what an item holds.
+func (s *scoring) drop(it *item) {
+	s.held.Add(-int64(it.size))
+	it.task, it.line, it.size = nil, nil, 0
 }
 
-// finish waits until everything is scored, then scores the groups.
-func (s *scoring) finish(ctx context.Context) {
+// claim takes a rollout, once in an attempt: a scorer that failed is not tried again before the next.
+func (s *scoring) claim(it item) bool {
 	s.mu.Lock()
-	s.closed = true
-	s.more.Broadcast()
+	defer s.mu.Unlock()
+	at := it.ordinal*s.Rollouts + it.index
+	was := s.tried[at]
+	s.tried[at] = true
+	return !was
+}
+
+// sweep queues every finished rollout that lacks a score.
+func (s *scoring) sweep(ctx context.Context) {
+	for ordinal := range s.Tasks.Len() {
+		for index := range s.Rollouts {
+			if !s.owed(ordinal, index) {
+				continue
+			}
+			select {
+			case s.queue <- item{ordinal: ordinal, index: index}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (s *scoring) owed(ordinal, index int) bool {
+	if !s.Journal.State(ordinal, index).Outcome.Finished() {
+		return false
+	}
+	s.mu.Lock()
+	tried := s.tried[ordinal*s.Rollouts+index]
 	s.mu.Unlock()
-	s.wg.Wait()
-	if len(s.group) > 0 && ctx.Err() == nil {
+	if tried {
+		return false
+	}
+	for i := range s.single {
+		if !s.Journal.Scored(ordinal, index, s.single[i].Alias, s.single[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// finish waits until everything is scored, then scores the groups. No put comes after it.
+func (s *scoring) finish(ctx context.Context) {
+	if len(s.single) > 0 {
+		s.sweeps.Wait()
+		s.sweep(ctx)
+		close(s.queue)
+		s.workers.Wait()
+	}
+	if len(s.group) > 0 {
 		s.scoreGroups(ctx)
 	}
 }
 
 // score gives one finished rollout to every scorer that has not scored it yet.
 func (s *scoring) score(ctx context.Context, it item) {
-	task, episode, err := s.load(it)
-	if err != nil {
-		s.fail(err)
-		return
+	task, line := it.task, it.line
+	var err error
+	if task == nil {
+		if task, _, err = s.task(it.ordinal); err != nil {
+			s.fail(err)
+			return
+		}
 	}
+	if line == nil {
+		if line, err = s.Journal.Episode(s.Journal.State(it.ordinal, it.index).Episode); err != nil {
+			s.fail(err)
+			return
+		}
+	}
+	episode, unread := wire.ParseEpisode(line)
 	for i := range s.single {
 		sc := &s.single[i]
-		if s.Journal.Scored(it.task, it.index, sc.Alias, sc.Name) {
+		if s.Journal.Scored(it.ordinal, it.index, sc.Alias, sc.Name) {
 			continue
 		}
-		line := journal.ScoreLine{Key: task.Key, Index: &it.index, Plugin: sc.Alias, Scorer: sc.Name, Identity: sc.Plugin.ScorerIdentity(sc.Name)}
-		if sc.Kind == plugin.KindDriver {
-			if it.driver == nil {
-				continue // its scores came with the rollout, in an attempt that is over
-			}
-			line.Scores = scores(driverScores(it.driver, sc.Name))
-		} else {
+		out := s.begin(sc, task.Key)
+		out.Index = &it.index
+		switch {
+		case unread != nil:
+			out.Failure = failure.New(failure.Host, "internal", "episode: %v", unread)
+		case sc.Kind == plugin.KindDriver:
+			driverScores(&out, episode)
+		default:
 			res, err := sc.Plugin.Score(ctx, s.Request.scoreRequest(sc.Name, task, it.index, View(episode, sc.View)))
-			if !s.fill(ctx, &line, res, err) {
-				return
+			if err != nil && ctx.Err() != nil {
+				return // the attempt is over, and the score is owed
 			}
+			fill(&out, res, err)
 		}
-		s.write(sc, line)
+		s.write(sc, out)
 	}
 }
 
-// fill puts a call's result into the line; false when the attempt is over and nothing is to be written.
-func (s *scoring) fill(ctx context.Context, line *journal.ScoreLine, res plugin.Result, err error) bool {
+// begin begins what one scorer says.
+func (s *scoring) begin(sc *Scorer, key string) journal.ScoreLine {
+	return journal.ScoreLine{Key: key, Plugin: sc.Alias, Scorer: sc.Name, Identity: sc.Plugin.ScorerIdentity(sc.Name)}
+}
+
+// fill puts a call's result into the line.
+func fill(line *journal.ScoreLine, res plugin.Result, err error) {
 	line.Fuel, line.MS = res.Fuel, float64(res.Took)/float64(time.Millisecond)
-	if err == nil {
-		line.Scores = scores(res.Scores)
-		return true
+	if err != nil {
+		line.Failure = failure.Of(err)
+		return
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return false
-	}
-	line.Failure = failure.Of(err)
-	return true
+	line.Scores = scores(res.Scores)
 }
 
+// write records a line. One that the journal cannot take is a failure of its scorer; only the disk
+// ends the attempt.
 func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
-	if err := s.Journal.Score(line); err != nil {
+	line.Failure = s.masked(line.Failure)
+	err := s.Journal.Score(line)
+	if err != nil && s.Journal.Err() == nil {
+		line.Scores, line.Failure = nil, failure.New(failure.Host, "internal", "score not recorded: %v", err)
+		err = s.Journal.Score(line)
+	}
+	if err != nil {
 		s.fail(err)
 		return
 	}
@@ -188,77 +250,6 @@ func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
 	}
 }
 
-// load gets what the item no longer holds.
-func (s *scoring) load(it item) (*abi.Task, *wire.Episode, error) {
-	task, episode := it.data, it.episode
-	if task == nil {
-		var err error
-		if task, err = s.task(it.task); err != nil {
-			return nil, nil, err
-		}
-	}
-	if episode == nil {
-		line, err := s.Journal.Episode(it.ref)
-		if err != nil {
-			return nil, nil, err
-		}
-		if episode, err = wire.ParseEpisode(line); err != nil {
-			return nil, nil, err
-		}
-	}
-	return task, episode, nil
-}
-
-// scoreGroups scores every task all of whose rollouts are finished.
-func (s *scoring) scoreGroups(ctx context.Context) {
-	for ordinal := range s.Tasks.Len() {
-		refs := make([]journal.Ref, 0, s.Rollouts)
-		for index := range s.Rollouts {
-			if st := s.Journal.State(ordinal, index); st.Outcome.Finished() {
-				refs = append(refs, st.Episode)
-			}
-		}
-		if len(refs) < s.Rollouts || ctx.Err() != nil {
-			continue
-		}
-		if err := s.scoreGroup(ctx, ordinal, refs); err != nil {
-			s.fail(err)
-			return
-		}
-	}
-}
-
-func (s *scoring) scoreGroup(ctx context.Context, ordinal int, refs []journal.Ref) error {
-	var task *abi.Task
-	episodes := make([]*wire.Episode, len(refs))
-	for i, ref := range refs {
-		t, ep, err := s.load(item{task: ordinal, data: task, ref: ref})
-		if err != nil {
-			return err
-		}
-		task, episodes[i] = t, ep
-	}
-	for i := range s.group {
-		sc := &s.group[i]
-		if s.Journal.ScoredGroup(ordinal, len(refs), sc.Alias, sc.Name) {
-			continue
-		}
-		views := make([]abi.Episode, len(episodes))
-		for i, ep := range episodes {
-			views[i] = *View(ep, sc.View)
-		}
-		line := journal.ScoreLine{Key: task.Key, Plugin: sc.Alias, Scorer: sc.Name, Rollouts: len(refs), Identity: sc.Plugin.ScorerIdentity(sc.Name)}
-		res, err := sc.Plugin.ScoreGroup(ctx, abi.ScoreGroupRequest{
-			Scorer: sc.Name, Task: *task, Episodes: views, Seed: Seed(s.Request.TaskSeed, task.Key, 0),
-		})
-		if !s.fill(ctx, &line, res, err) {
-			return nil
-		}
-		s.write(sc, line)
-	}
-	return nil
-}
-
 // scores is the same numbers in the journal's words.
 func scores(list []abi.Score) []journal.Score {
 	out := make([]journal.Score, len(list))
@@ -266,22 +257,6 @@ func scores(list []abi.Score) []journal.Score {
 		out[i] = journal.Score{
 			Name: v.Name, Value: v.Value, Label: v.Label, Explanation: v.Explanation,
 			Answer: v.Answer, Metadata: v.Metadata,
-		}
-	}
-	return out
-}
-
-// driverScores picks a driver scorer's own among those that came back from op 3.
-func driverScores(all []abi.Score, scorer string) []abi.Score {
-	var out []abi.Score
-	for _, v := range all {
-		switch {
-		case v.Name == scorer:
-			v.Name = ""
-			out = append(out, v)
-		case len(v.Name) > len(scorer)+1 && v.Name[:len(scorer)+1] == scorer+".":
-			v.Name = v.Name[len(scorer)+1:]
-			out = append(out, v)
 		}
 	}
 	return out

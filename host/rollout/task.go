@@ -4,25 +4,60 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"math"
+	"strconv"
 
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // EncodeTask is a task's line in tasks.jsonl, without the newline: the bytes that the task's hash is
-// taken of.
+// taken of. A float is seen to be one: 1.0, not 1.
 func EncodeTask(t *abi.Task) ([]byte, error) {
+	out := *t
+	out.Target = marked(t.Target)
+	out.Data, _ = marked(t.Data).(map[string]any)
+	out.Metadata, _ = marked(t.Metadata).(map[string]any)
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(t); err != nil {
+	if err := enc.Encode(&out); err != nil {
 		return nil, fmt.Errorf("task %s: %w", t.Key, err)
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// DecodeTask reads such a line. Integers stay integers: a task's data goes to the env-server with
-// the types that its plugin gave it.
+// marked is v with whole floats written as floats. It changes nothing of v.
+func marked(v any) any {
+	switch v := v.(type) {
+	case float64:
+		switch {
+		case v != math.Trunc(v) || math.IsInf(v, 0):
+		case math.Abs(v) < 1e15:
+			return json.Number(strconv.FormatFloat(v, 'f', 1, 64))
+		default:
+			return json.Number(strconv.FormatFloat(v, 'e', -1, 64))
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = marked(v[i])
+		}
+		return out
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = marked(v[k])
+		}
+		return out
+	}
+	return v
+}
+
+// DecodeTask reads such a line. A task's data goes to the env-server with the types that its plugin
+// gave it: integers are integers, floats are floats.
 func DecodeTask(line []byte) (*abi.Task, error) {
 	var t abi.Task
 	dec := json.NewDecoder(bytes.NewReader(line))
@@ -31,29 +66,17 @@ func DecodeTask(line []byte) (*abi.Task, error) {
 		return nil, fmt.Errorf("task line: %w", err)
 	}
 	t.Target = plain(t.Target)
-	for k, v := range t.Data {
-		t.Data[k] = plain(v)
-	}
-	for k, v := range t.Metadata {
-		t.Metadata[k] = plain(v)
-	}
+	plain(t.Data)
+	plain(t.Metadata)
 	return &t, nil
 }
 
-// plain replaces json.Number by int64 where it is one, else float64.
+// plain replaces json.Number, in place, by int64 or uint64 where it is a whole number that fits, else
+// by float64.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		if !strings.ContainsAny(v.String(), ".eE") {
-			if n, err := v.Int64(); err == nil {
-				return n
-			}
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return v.String()
-		}
-		return f
+		return plainNumber(v.String())
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])
@@ -64,4 +87,18 @@ func plain(v any) any {
 		}
 	}
 	return v
+}
+
+func plainNumber(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return f
 }

@@ -18,7 +18,7 @@ func View(e *wire.Episode, names []string) *abi.Episode {
 		v.Errors = append(v.Errors, traceErrors(e.Errors)...)
 	}
 	if slices.Contains(names, abi.ViewUsage) {
-		v.Usage = usage(e)
+		v.Usage = viewUsage(e)
 	}
 	if slices.Contains(names, abi.ViewTraces) {
 		v.Traces = make([]abi.Episode, len(e.Traces))
@@ -106,7 +106,7 @@ func viewRewards(all map[string]*wire.Reward) map[string]*abi.Reward {
 	return out
 }
 
-func usage(e *wire.Episode) *abi.Usage {
+func viewUsage(e *wire.Episode) *abi.Usage {
 	u := e.Usage()
 	return &abi.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
 }
@@ -119,25 +119,6 @@ func tokens(path []*wire.Node) []abi.NodeTokens {
 			ids[j] = int64(id)
 		}
 		out[i] = abi.NodeTokens{IDs: ids, Mask: n.Mask, Logprobs: n.Logprobs}
-	}
-	return out
-}
-
-// rewards are the server's own numbers of the selected trace, as they count: score × weight; nil where
-// its scoring did not run.
-func rewards(e *wire.Episode) map[string]*float64 {
-	t := e.Selected()
-	if t == nil || len(t.Rewards) == 0 {
-		return nil
-	}
-	out := make(map[string]*float64, len(t.Rewards))
-	for name, r := range t.Rewards {
-		if r == nil {
-			out[name] = nil
-			continue
-		}
-		v := r.Score * r.Weight
-		out[name] = &v
 	}
 	return out
 }
