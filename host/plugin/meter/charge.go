@@ -4,9 +4,13 @@ package meter
 type edit struct {
 	at, end int // what is replaced, in the file; equal = only inserted
 	kind    editKind
-	units   int64  // charge, enter
 	check   bool   // charge, enter
-	index   uint32 // call: function; leave: label
+	index   uint32 // call: function; leave: label; helper: function
+	units   int64  // charge, enter
+	// An arm that leaves gives back what its root was charged for the code that it skips: the
+	// root's units beyond from, up to to once that is known.
+	root     int // -1 = none
+	from, to int64
 }
 
 type editKind byte
@@ -20,99 +24,164 @@ const (
 	editHelper                  // a call of a helper before an instruction
 )
 
-// charges finds out what to change in own function i: where a basic block begins, what it weighs,
-// which checks are needed. Every cycle has one: loops at their header if something branches there,
-// functions at their entry.
+// charger finds out what to change in a function: where code must be charged and how much, and
+// which charges are followed by a check. Every cycle has one: loops at their header if something
+// branches there, functions at their entry.
+//
+// The count is exact, with fewer charges than basic blocks: code that runs whenever an earlier
+// charge has run, and as often, is added to that one. So is code that runs unless an if in between
+// leaves; the arm that leaves gives it back.
+type charger struct {
+	*rewriter
+	w     *body
+	cur   int   // the edit that pays for where we are
+	back  []int // edits with a root whose to is open
+	total int64
+	calls bool
+}
+
+// begin starts a charge of its own.
+func (c *charger) begin(at int) {
+	c.cur = len(c.edits)
+	c.edits = append(c.edits, edit{at: at, end: at, root: -1})
+}
+
+// charges fills x.edits for own function i.
 func (x *rewriter) charges(i int) (calls bool, refusal *Refusal) {
-	w := &x.body
+	c := &charger{rewriter: x, w: &x.body, back: x.back[:0]}
+	w := c.w
 	w.open(x.module, i)
-	x.edits = append(x.edits[:0], edit{at: w.r.pos, end: w.r.pos, kind: editEnter})
-	cur := 0 // the edit that pays for the block we are in
-	begin := func(at int) {
-		cur = len(x.edits)
-		x.edits = append(x.edits, edit{at: at, end: at})
-	}
-	replace := func(kind editKind, index uint32) {
-		x.edits = append(x.edits, edit{at: w.instr.at, end: w.instr.end, kind: kind, index: index})
-	}
-	helper := func(index uint32) {
-		x.edits = append(x.edits, edit{at: w.instr.at, end: w.instr.at, kind: editHelper, index: index})
-	}
-	var total int64
+	x.edits = append(x.edits[:0], edit{at: w.r.pos, end: w.r.pos, kind: editEnter, root: -1})
 	for w.next() {
-		in := &w.instr
 		if !w.dead {
-			units := weight(in.op)
-			x.edits[cur].units += units
-			total += units
+			units := weight(w.instr.op)
+			x.edits[c.cur].units += units
+			c.total += units
 		}
-		switch in.op {
-		case opBlock:
-			f := &w.frames[len(w.frames)-1]
-			f.dead = w.dead
-		case opLoop:
-			f := &w.frames[len(w.frames)-1]
-			f.dead = w.dead
-			if !w.dead {
-				begin(in.end)
-				f.edit = cur
-			}
-		case opIf:
-			f := &w.frames[len(w.frames)-1]
-			f.dead = w.dead
-			if !w.dead {
-				begin(in.end)
-			}
-		case opElse:
-			f := &w.frames[len(w.frames)-1]
-			f.armLive = !w.dead
-			if w.dead = f.dead; !w.dead {
-				begin(in.end)
-			}
-		case opEnd:
-			f := w.pop()
-			if f.op == opLoop {
-				if f.targeted {
-					x.edits[f.edit].check = true
-				}
-				break // what falls out of a loop goes on in the same block
-			}
-			join := f.targeted || f.armLive || f.op == opIf && !f.dead
-			w.dead = w.dead && !join
-			if !w.dead && (join || f.op == opElse) {
-				begin(in.end)
-			}
-		case opBrIf:
-			if !w.dead {
-				begin(in.end)
-			}
-		case opReturn:
-			replace(editLeave, uint32(len(w.frames)))
-			w.dead = true
-		case opBr, opBrTable, opUnreachable:
-			w.dead = true
-		case opCall:
-			calls = true
-			replace(editCall, in.index)
-		case opCallIndirect:
-			calls = true
-		case opRefFunc:
-			replace(editRefFunc, in.index)
-		case opMemoryGrow:
-			x.edits = append(x.edits, edit{at: in.at, end: in.end, kind: editHelper, index: x.growFn})
-		case opMemoryInit:
-			x.segmentsUsed = true
-			helper(x.bytesFn)
-		case opDataDrop:
-			x.segmentsUsed = true
-		case opMemoryCopy, opMemoryFill:
-			helper(x.bytesFn)
-		case opTableInit, opTableCopy, opTableGrow, opTableFill:
-			helper(x.elemsFn)
-		}
+		c.control()
+		c.replace()
 	}
-	x.edits[0].check = calls || total > smallLeaf
-	return calls, w.r.err
+	if w.r.err != nil {
+		return false, w.r.err
+	}
+	c.settle(0)
+	x.back = c.back
+	x.edits[0].check = c.calls || c.total > smallLeaf
+	return c.calls, nil
+}
+
+// control follows the blocks.
+func (c *charger) control() {
+	w, in := c.w, &c.w.instr
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		f := &w.frames[len(w.frames)-1]
+		f.dead, f.open, f.back = w.dead, c.cur, len(c.back)
+		f.from = c.edits[c.cur].units
+		if in.op != opBlock && !w.dead {
+			c.begin(in.end)
+			f.arm = c.cur
+		}
+	case opElse:
+		f := &w.frames[len(w.frames)-1]
+		f.armLive, f.armCur = !w.dead, c.cur
+		if f.dead {
+			break
+		}
+		switch {
+		case !w.dead || f.targeted:
+			c.begin(in.end)
+		case f.escape < len(w.frames)-1:
+			c.left(f)
+		default: // it traps
+			c.cur = f.open
+		}
+		w.dead = false
+	case opEnd:
+		c.join(w.pop())
+	case opBrIf:
+		if !w.dead {
+			c.begin(in.end)
+		}
+	case opBr, opBrTable, opReturn, opUnreachable:
+		w.dead = true
+	}
+}
+
+// join decides who pays for what comes after a block.
+func (c *charger) join(f frame) {
+	w := c.w
+	if f.dead {
+		return
+	}
+	if f.op == opLoop && f.targeted {
+		c.edits[f.arm].check = true
+	}
+	escaped := f.escape < len(w.frames)
+	implicit := f.op == opIf // the else that is not written
+	comesIn := f.targeted && f.op != opLoop
+	switch {
+	case w.dead && !f.armLive && !implicit && !comesIn:
+		// Nothing falls out.
+	case !escaped:
+		// Whatever went in comes out.
+		c.settle(f.back)
+		c.cur, w.dead = f.open, false
+	case implicit && w.dead && !comesIn:
+		c.left(&f)
+		w.dead = false
+	case comesIn || implicit || f.armLive && !w.dead:
+		c.begin(w.instr.end)
+		w.dead = false
+	case f.armLive:
+		c.cur, w.dead = f.armCur, false
+	}
+}
+
+// left says that the arm of f leaves: what follows goes on where the if began.
+func (c *charger) left(f *frame) {
+	e := &c.edits[f.arm]
+	e.root, e.from = f.open, f.from
+	c.back = append(c.back, f.arm)
+	c.cur = f.open
+}
+
+// settle ends what the arms since a block's begin give back: code from here on runs after them too.
+func (c *charger) settle(from int) {
+	for _, i := range c.back[from:] {
+		c.edits[i].to = c.edits[c.edits[i].root].units
+	}
+	c.back = c.back[:from]
+}
+
+// replace notes the instructions that must become others.
+func (c *charger) replace() {
+	w, in := c.w, &c.w.instr
+	add := func(kind editKind, from, to int, index uint32) {
+		c.edits = append(c.edits, edit{at: from, end: to, kind: kind, index: index, root: -1})
+	}
+	switch in.op {
+	case opReturn:
+		add(editLeave, in.at, in.end, uint32(len(w.frames)))
+	case opCall:
+		c.calls = true
+		add(editCall, in.at, in.end, in.index)
+	case opCallIndirect:
+		c.calls = true
+	case opRefFunc:
+		add(editRefFunc, in.at, in.end, in.index)
+	case opMemoryGrow:
+		add(editHelper, in.at, in.end, c.growFn)
+	case opDataDrop:
+		c.segmentsUsed = true
+	case opMemoryInit:
+		c.segmentsUsed = true
+		add(editHelper, in.at, in.at, c.bytesFn)
+	case opMemoryCopy, opMemoryFill:
+		add(editHelper, in.at, in.at, c.bytesFn)
+	case opTableInit, opTableCopy, opTableGrow, opTableFill:
+		add(editHelper, in.at, in.at, c.elemsFn)
+	}
 }
 
 // weight is what an instruction costs, apart from the length it works on.
@@ -162,9 +231,7 @@ func (x *rewriter) write(dst []byte, i int, calls bool) []byte {
 		last = e.end
 		switch e.kind {
 		case editEnter:
-			if e.units > 0 {
-				a = a.add(x.fuel, -e.units)
-			}
+			a = a.charge(e.units)
 			if calls {
 				a = a.add(x.depth, -depth)
 			}
@@ -176,9 +243,11 @@ func (x *rewriter) write(dst []byte, i int, calls bool) []byte {
 				a.b = append(a.b, x.resultType(i)...)
 			}
 		case editCharge:
-			if e.units > 0 {
-				a = a.add(x.fuel, -e.units)
+			units := e.units
+			if e.root >= 0 {
+				units -= e.to - e.from
 			}
+			a = a.charge(units)
 			if e.check {
 				a = a.check(false)
 			}

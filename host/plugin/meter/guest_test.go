@@ -100,18 +100,22 @@ func score() abi.ScoreRequest {
 	}
 }
 
-func TestRewrite_GoGuest_SameAnswers(t *testing.T) {
+func TestRewrite_GoGuest_SameAnswersExactFuel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a plugin for wasip1")
 	}
 	raw := gsm8k(t)
 	metered := rewrite(t, raw, meter.Options{})
+	naive, err := meter.RewriteNaive(raw, meter.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	answers, fuel := map[string]bool{}, map[int64]bool{}
 	for _, cfg := range engines() {
 		answers[startGuest(t, cfg, raw, raw, nil).open().ask(abi.OpScore, score())] = true
-		for range 2 {
+		for _, module := range [][]byte{metered, metered, naive} {
 			tank := new(tank)
-			g := startGuest(t, cfg, raw, metered, tank).open()
+			g := startGuest(t, cfg, raw, module, tank).open()
 			answers[g.ask(abi.OpScore, score())] = true
 			fuel[tank.used(g.mod)] = true
 		}

@@ -42,6 +42,14 @@ func (a asm) add(global uint32, v int64) asm {
 	return a.get(global).i64(v).op(opI64Add).set(global)
 }
 
+// charge takes units of fuel, or gives some back.
+func (a asm) charge(units int64) asm {
+	if units == 0 {
+		return a
+	}
+	return a.add(a.x.fuel, -units)
+}
+
 // check calls slow when fuel, or depth where it matters, is below zero.
 func (a asm) check(depth bool) asm {
 	a = a.get(a.x.fuel)

@@ -82,10 +82,15 @@ type instr struct {
 type frame struct {
 	op       byte // opBlock, opLoop, opIf, opElse
 	targeted bool // live code branches to it
-	// Of the one who walks.
-	edit    int
-	dead    bool // opened in dead code
-	armLive bool // the then-arm falls out of its end
+	escape   int  // number of the outermost frame that live code in it branches to; -1 = the function
+
+	// The charger's.
+	dead        bool  // opened in dead code
+	armLive     bool  // the then-arm falls out of its end
+	open        int   // edit that paid when it was opened
+	from        int64 // what that had been charged
+	arm, armCur int   // first and last edit of the then-arm, or of a loop's body
+	back        int
 }
 
 // body walks the instructions of one function. It checks every index they name, and the nesting.
@@ -123,7 +128,7 @@ func (w *body) next() bool {
 	op := r.byte()
 	in.op, in.imm = int(op), r.pos
 	switch {
-	case op >= opFirstPlain && op <= opLastPlain || op == opDrop || op == opSelect || op == opNop || op == opUnreachable || op == opReturn || op == opRefIsNull:
+	case op >= opFirstPlain && op <= opLastPlain || op == opDrop || op == opSelect || op == opNop || op == opUnreachable || op == opRefIsNull:
 	case op >= opLocalGet && op <= opLocalTee:
 		w.index("local index", uint32(w.locals))
 	case op == opI32Const:
@@ -132,7 +137,7 @@ func (w *body) next() bool {
 		w.memArg()
 	case op == opBlock || op == opLoop || op == opIf:
 		w.blockType()
-		w.frames = append(w.frames, frame{op: op})
+		w.frames = append(w.frames, frame{op: op, escape: len(w.frames)})
 	case op == opElse:
 		if n := len(w.frames); n == 0 || w.frames[n-1].op != opIf {
 			r.fail(in.at, "nesting", "else without if")
@@ -149,6 +154,10 @@ func (w *body) next() bool {
 		}
 	case op == opBr || op == opBrIf:
 		w.label()
+	case op == opReturn:
+		if !w.dead {
+			w.branch(-1)
+		}
 	case op == opBrTable:
 		n := r.count("br_table")
 		for i := 0; i <= n && r.err == nil; i++ {
@@ -191,9 +200,19 @@ func (w *body) next() bool {
 
 // pop closes the innermost block; whoever walks calls it at an end.
 func (w *body) pop() frame {
-	f := w.frames[len(w.frames)-1]
-	w.frames = w.frames[:len(w.frames)-1]
+	n := len(w.frames) - 1
+	f := w.frames[n]
+	w.frames = w.frames[:n]
+	w.branch(f.escape)
 	return f
+}
+
+// branch notes that live code in the innermost block branches to frame number t, -1 = out of the
+// function.
+func (w *body) branch(t int) {
+	if n := len(w.frames) - 1; n >= 0 {
+		w.frames[n].escape = min(w.frames[n].escape, t)
+	}
 }
 
 func (w *body) index(rule string, n uint32) {
@@ -205,9 +224,14 @@ func (w *body) index(rule string, n uint32) {
 func (w *body) label() {
 	w.index("label", uint32(len(w.frames)+1))
 	// The label one past the frames is the function's own.
-	if i := len(w.frames) - 1 - int(w.instr.index); i >= 0 && !w.dead {
-		w.frames[i].targeted = true
+	t := len(w.frames) - 1 - int(w.instr.index)
+	if w.dead || w.r.err != nil {
+		return
 	}
+	if t >= 0 {
+		w.frames[t].targeted = true
+	}
+	w.branch(t)
 }
 
 // blockType is nothing, a value type, or a type's index.

@@ -66,6 +66,7 @@ type rewriter struct {
 
 	body  body
 	edits []edit
+	back  []int
 }
 
 // Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what

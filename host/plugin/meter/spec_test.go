@@ -88,20 +88,23 @@ func number(s string, width int) uint64 {
 	return uint64(n) & (1<<width - 1)
 }
 
+type rewriter func([]byte, meter.Options) ([]byte, error)
+
 // world is one runtime in which a file's commands run, metered or not.
 type world struct {
 	rt      wazero.Runtime
-	metered bool
+	tank    tank
+	rewrite rewriter // nil = not
 	named   map[string]api.Module
 	last    api.Module
 }
 
-func newWorld(t *testing.T, cfg wazero.RuntimeConfig, metered bool) *world {
+func newWorld(t *testing.T, cfg wazero.RuntimeConfig, rewrite rewriter) *world {
 	t.Helper()
 	ctx := context.Background()
-	w := &world{rt: wazero.NewRuntimeWithConfig(ctx, cfg), metered: metered, named: map[string]api.Module{}}
+	w := &world{rt: wazero.NewRuntimeWithConfig(ctx, cfg), rewrite: rewrite, named: map[string]api.Module{}}
 	t.Cleanup(func() { _ = w.rt.Close(ctx) })
-	new(tank).install(t, w.rt)
+	w.tank.install(t, w.rt)
 	b, err := os.ReadFile(fromWazero(t, specModule))
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +124,8 @@ func (w *world) instantiate(b []byte, name string) (m api.Module, err error) {
 			err = errPanic
 		}
 	}()
-	if w.metered {
-		if b, err = meter.Rewrite(b, meter.Options{ExportGlobals: true, MaxTable: 1 << 26, MaxDepth: specDepth}); err != nil {
+	if w.rewrite != nil {
+		if b, err = w.rewrite(b, meter.Options{ExportGlobals: true, MaxTable: 1 << 26, MaxDepth: specDepth}); err != nil {
 			return nil, err
 		}
 	}
@@ -153,8 +156,9 @@ func (w *world) run(c specCommand, b []byte, as string) (string, error) {
 	if c.Action.Type == "get" {
 		return fmt.Sprintf("%x", m.ExportedGlobal(c.Action.Field).Get()), nil
 	}
-	if w.metered {
-		// A trap leaves it as it was.
+	if w.rewrite != nil {
+		// A trap leaves them as they were.
+		m.ExportedGlobal(meter.FuelExport).(api.MutableGlobal).Set(1 << 40)
 		m.ExportedGlobal(meter.DepthExport).(api.MutableGlobal).Set(specDepth)
 	}
 	var args []uint64
@@ -171,6 +175,15 @@ func (w *world) run(c specCommand, b []byte, as string) (string, error) {
 	return fmt.Sprintf("%x", res), err
 }
 
+// fuel is what is left in the module that ran last.
+func (w *world) fuel(c specCommand) uint64 {
+	m := w.last
+	if c.Action.Module != "" {
+		m = w.named[c.Action.Module]
+	}
+	return m.ExportedGlobal(meter.FuelExport).Get()
+}
+
 // mustFail says what a command asserts.
 func (c specCommand) mustFail() bool {
 	switch c.Type {
@@ -184,7 +197,8 @@ func (c specCommand) mustFail() bool {
 }
 
 // TestRewrite_SpecSuite runs every command metered and unmetered, and wants the assertion to hold
-// and both to agree, on values bit by bit and on the kind of trap.
+// and both to agree, on values bit by bit and on the kind of trap. What returns must have burnt one
+// unit an instruction.
 func TestRewrite_SpecSuite(t *testing.T) {
 	dir := fromWazero(t, specDir)
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -217,7 +231,7 @@ func specCase(t *testing.T, cfg wazero.RuntimeConfig, file string, counts map[st
 	if err := json.Unmarshal(raw, &spec); err != nil {
 		t.Fatal(err)
 	}
-	plain, metered := newWorld(t, cfg, false), newWorld(t, cfg, true)
+	plain, metered, naive := newWorld(t, cfg, nil), newWorld(t, cfg, meter.Rewrite), newWorld(t, cfg, meter.RewriteNaive)
 	for i, c := range spec.Commands {
 		if c.Type == "register" || c.ModuleType == "text" {
 			continue
@@ -235,6 +249,7 @@ func specCase(t *testing.T, cfg wazero.RuntimeConfig, file string, counts map[st
 		counts[c.Type]++
 		want, wantErr := plain.run(c, b, as)
 		got, gotErr := metered.run(c, b, as)
+		_, _ = naive.run(c, b, as)
 		where := fmt.Sprintf("%s:%d %s %s", filepath.Base(file), c.Line, c.Type, c.Action.Field)
 		switch {
 		case (gotErr != nil) != c.mustFail():
@@ -247,6 +262,11 @@ func specCase(t *testing.T, cfg wazero.RuntimeConfig, file string, counts map[st
 			}
 		case c.Type == "assert_trap" && trapOf(gotErr) != trapOf(wantErr):
 			t.Errorf("%s: got %v, unmetered %v", where, gotErr, wantErr)
+		case c.Type == "assert_return" && c.Action.Type == "invoke":
+			if got, want := metered.fuel(c), naive.fuel(c); got != want {
+				t.Errorf("%s: got %d units burnt, instruction by instruction %d", where, 1<<40-int64(got), 1<<40-int64(want))
+			}
+			counts["fuel"]++
 		case c.Type == "assert_malformed" || c.Type == "assert_invalid":
 			var r *meter.Refusal
 			if errors.As(gotErr, &r) {
@@ -256,6 +276,7 @@ func specCase(t *testing.T, cfg wazero.RuntimeConfig, file string, counts map[st
 	}
 	_ = plain.rt.Close(context.Background())
 	_ = metered.rt.Close(context.Background())
+	_ = naive.rt.Close(context.Background())
 }
 
 func trapOf(err error) string {
