@@ -175,6 +175,20 @@ func TestCancel_EndedContext_SendsNothing(t *testing.T) {
 	}
 }
 
+func TestCancel_AfterTheReply_SendsNothing(t *testing.T) {
+	s := listen(t, "ipc://"+socketPath(t), echo, ServerOptions{})
+	c := dial(t, s.Endpoint(), Options{CancelPayload: cancelText})
+	k, err := c.admit(t.Context(), &call{method: "run", done: make(chan struct{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the reply", k.done)
+	c.abandon(k)
+	if s := c.Stats(); k.err != nil || s.Cancels != 0 {
+		t.Errorf("got %v, %+v", k.err, s)
+	}
+}
+
 // The reply and the cancel in the same instant: each call ends in one of the two ways, and every
 // answer is accounted for.
 func TestCancel_RacesReply(t *testing.T) {

@@ -136,7 +136,7 @@ func TestClient_WriteError_ReaderGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	other := start(ctx, c, "run", "c", nil)
 	await(t, "the shut", shut)
-	lost := start(t.Context(), c, "run", "d", nil)
+	lost := start(t.Context(), c, "run", strings.Repeat("d", 1<<20), nil) // so that zmq4 meets the error
 	until(t, "the write error", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -166,4 +166,20 @@ func TestClient_WriteError_ReaderGoesOn(t *testing.T) {
 	if e := asConn(t, got.err); !e.Sent || len(got.reply.Deltas) != 1 || string(got.reply.Deltas[0]) != "half" {
 		t.Errorf("a: got %q, %v", got.reply.Deltas, got.err)
 	}
+}
+
+func TestClient_WriteError_PeerStays_Ends(t *testing.T) {
+	shut, over := make(chan struct{}), make(chan struct{})
+	endpoint := scripted(t, "ipc://"+socketPath(t), "ROUTER", func(s *script) {
+		uc, _ := s.Conn.(*net.UnixConn)
+		_ = uc.CloseRead()
+		close(shut)
+		<-over
+	})
+	defer close(over)
+	c := dial(t, endpoint, Options{WriteStall: 50 * time.Millisecond})
+	await(t, "the shut", shut)
+	got := await(t, "the end", start(t.Context(), c, "run", "x", nil))
+	asConn(t, got.err)
+	await(t, "Done", c.Done())
 }

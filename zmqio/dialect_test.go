@@ -151,15 +151,19 @@ func TestClient_WrongAnswer_EndsConnection(t *testing.T) {
 }
 
 func TestClient_CutInsideAnswer_IsNoAnswer(t *testing.T) {
-	endpoint := scripted(t, "ipc://"+socketPath(t), "ROUTER", func(s *script) {
-		id, _, _ := s.hear(t)
-		b := wireMessage(id, "reply", "a long enough payload")
-		_, _ = s.Write(b[:len(b)-1])
-	})
-	c := dial(t, endpoint, Options{})
-	got := await(t, "the error", start(t.Context(), c, "run", "x", nil))
-	if asConn(t, got.err); got.reply.Payload != nil || !strings.Contains(got.err.Error(), "unexpected EOF") {
-		t.Errorf("got %q, %v", got.reply.Payload, got.err)
+	for name, left := range map[string]int{"inside the payload": 1, "after the kind": 11, "inside a header": 10, "after the id": 18} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := scripted(t, "ipc://"+socketPath(t), "ROUTER", func(s *script) {
+				id, _, _ := s.hear(t)
+				b := wireMessage(id, "reply", "9 bytes..")
+				_, _ = s.Write(b[:len(b)-left])
+			})
+			c := dial(t, endpoint, Options{})
+			got := await(t, "the error", start(t.Context(), c, "run", "x", nil))
+			if asConn(t, got.err); got.reply.Payload != nil || !strings.Contains(got.err.Error(), "unexpected EOF") {
+				t.Errorf("got %q, %v", got.reply.Payload, got.err)
+			}
+		})
 	}
 }
 

@@ -105,6 +105,7 @@ func FuzzGuard_Read(f *testing.F) {
 	add("\x01\x08", wireMessage("id", string(make([]byte, 300))), wireMessage("id", string(make([]byte, 301)), "y"))
 	add("\x08", wireMessage("id", string(make([]byte, 601))))
 	add("", wireMessage("1", "2", "3", "4", "5", "6", "7", "8"), wireMessage("1", "2", "3", "4", "5", "6", "7", "8", "9"))
+	add("", wireMessage("id", "reply", "x")[:4])
 	for _, row := range hostile() {
 		if row.live {
 			add("\x03\x05\x07", wireMessage("id", "reply", "x"), []byte(row.bytes))

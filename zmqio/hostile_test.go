@@ -65,7 +65,7 @@ func hostile() map[string]struct {
 		"endless MORE":             good(strings.Repeat("\x01\x00", 5000)),
 		"flags 0xff":               good("\xff\x01x"),
 		"reserved flag":            good("\x08\x01x"),
-		"command with MORE":        good("\x05\x05\x04PING"),
+		"command with MORE":        good("\x05\x07\x04PING\x00\x01"),
 		"command 2^62":             good(long(flagCommand, 1<<62)),
 		"command 600 bytes":        good(string(command("PING", strings.Repeat("x", 600)))),
 		"PING without TTL":         good(string(command("PING", ""))),
@@ -100,6 +100,9 @@ func TestClient_HostileServers(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			if ctx.Err() != nil || !errors.As(err, new(*ProtocolError)) && !errors.As(err, new(*LimitError)) {
 				t.Errorf("got %v", err)
+			}
+			if strings.Contains(err.Error(), "runtime error") {
+				t.Errorf("zmq4 was let panic: %v", err)
 			}
 			if tc.live == (c == nil) {
 				t.Errorf("got a client: %v", c != nil)

@@ -122,7 +122,8 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 	runCtx, cancel := context.WithCancelCause(ctx)
 	req.done, req.cancel = runCtx.Done(), cancel
 	s.mu.Lock()
-	_, twice := s.runs[req.ID]
+	old := s.runs[req.ID]
+	twice := old != nil && !old.answered()
 	if !twice {
 		s.runs[req.ID] = req
 	}
@@ -136,7 +137,9 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 		defer cancel(nil)
 		p.work(runCtx, req)
 		s.mu.Lock()
-		delete(s.runs, req.ID)
+		if s.runs[req.ID] == req {
+			delete(s.runs, req.ID)
+		}
 		s.mu.Unlock()
 	})
 	return nil

@@ -70,16 +70,20 @@ func (r *Request) CancelRun(id string, reply func(cancelled bool) []byte) []byte
 
 // finish sends the reply, unless [Request.CancelRun] has. It waits for room.
 func (r *Request) finish(payload []byte) {
-	r.mu.Lock()
-	replied := r.replied
-	r.mu.Unlock()
 	m := message{payload: payload}
-	if replied || r.peer.out.reserve(m.cost(), r.peer.gone, nil) != nil {
+	if r.answered() || r.peer.out.reserve(m.cost(), r.peer.gone, nil) != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reply(payload, false)
+}
+
+// answered reports whether the reply is on its way.
+func (r *Request) answered() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.replied
 }
 
 // reply needs mu.

@@ -93,6 +93,67 @@ func TestServer_Cancel_RepliesBeforeTheRun(t *testing.T) {
 	}
 }
 
+func TestRequest_CancelRun_OfAnAnsweredRun(t *testing.T) {
+	p := &peer{server: &Server{}, out: newOutbound(1)}
+	done := &Request{ID: "1", Method: "run", peer: p, replied: true}
+	p.server.runs = map[string]*Request{"1": done} // the instant between its reply and its end
+	cancel := &Request{ID: "2", Method: "cancel", peer: p}
+	cancel.CancelRun("1", func(cancelled bool) []byte {
+		if cancelled {
+			t.Error("cancelled a run that had its reply")
+		}
+		return nil
+	})
+}
+
+func TestOutbound_Reserve_Waits(t *testing.T) {
+	o := newOutbound(100)
+	gone, done := make(chan struct{}), make(chan struct{})
+	if err := o.reserve(1000, gone, done); err != nil {
+		t.Fatalf("a large one alone: got %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- o.reserve(1, gone, done) }()
+	until(t, "the waiting", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.room != nil
+	})
+	o.release(1000)
+	if err := await(t, "the room", waited); err != nil || o.bytes != 1 {
+		t.Errorf("got %v, %d bytes", err, o.bytes)
+	}
+	close(done)
+	if err := o.reserve(100, gone, done); !errors.Is(err, ErrCancelled) {
+		t.Errorf("cancelled: got %v", err)
+	}
+	close(gone)
+	if err := o.reserve(1, gone, nil); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("gone: got %v", err)
+	}
+}
+
+// Replies to cancels go out without waiting for room; who does not read them is not read any more.
+func TestServer_CancelFlood_IsBounded(t *testing.T) {
+	part := strings.Repeat("x", 64<<10)
+	s := listen(t, "ipc://"+socketPath(t), func(_ context.Context, req *Request) []byte {
+		return req.CancelRun("nobody", func(bool) []byte { return req.Payload })
+	}, ServerOptions{QueueBytes: 64 << 10})
+	p := client(t, s)
+	if err := p.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 10_000 {
+		if _, err = p.Write(wireMessage("c", "cancel", part)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) || len(s.runs) != 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestServer_Cancel_OfAnotherConnection(t *testing.T) {
 	h := newCancellable()
 	s := listen(t, "ipc://"+socketPath(t), h.serve, ServerOptions{})
