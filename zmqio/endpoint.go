@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pathMax keeps an ipc path (with its .lock) inside sun_path, which is 104 bytes on darwin.
+// pathMax keeps an ipc path inside sun_path, which is 104 bytes on darwin.
 const pathMax = 100
 
 // split reads "tcp://host:port" and "ipc://path". A host of "*" means every interface.
