@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,11 @@ func (h *Host) Resume(ctx context.Context, opt ResumeOptions) (int, error) {
 	}
 	for _, n := range run.Recovered() {
 		fmt.Fprintf(h.Stderr, "recovered: %s: %d bytes from byte %d (%s) are now in %s\n", n.File, n.Bytes, n.Off, n.What, n.Moved) //nolint:errcheck // best effort
+	}
+	if toml := cfg.TOML(); !bytes.Equal(toml, was.TOML) {
+		if err := run.SetConfig(toml); err != nil {
+			return 0, errors.Join(err, run.Close(journal.CloseEvent{At: time.Now(), ExitCode: ExitIncomplete}))
+		}
 	}
 	a := &attempt{Host: h, cfg: cfg, plugins: ps, run: run, log: log, mode: mode, json: opt.JSON, start: start}
 	if opt.ErrorsOnly {

@@ -53,7 +53,8 @@ func (s *Server) serve(base context.Context, nc net.Conn) {
 		}
 		cancelCause(ErrPeerGone)
 	}
-	defer context.AfterFunc(ctx, func() { _ = nc.Close() })() // whoever ends first ends the others
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // whoever ends first ends the others
+	defer stop()
 	p := &peer{
 		server: s, zc: zc, g: g, out: newOutbound(s.opt.QueueBytes),
 		gone: ctx.Done(), live: make(chan struct{}, liveMax),

@@ -88,8 +88,7 @@ func (c *Client) writeError(err error) {
 		<-c.dead
 		return
 	}
-	var stall *StallError
-	if errors.As(err, &stall) {
+	if stall, ok := errors.AsType[*StallError](err); ok {
 		c.Fail(stall)
 		return
 	}

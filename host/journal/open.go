@@ -96,6 +96,13 @@ func fill(dir string, hdr Identity, now time.Time, on func(*os.Root) disk) (*Run
 	return r, nil
 }
 
+// SetConfig replaces config.toml: the eval as this attempt resolved it, where -n or -r have grown or
+// something operational has changed. What a later attempt starts from is then what this one ran.
+func (r *Run) SetConfig(toml []byte) error {
+	r.identity.TOML = toml
+	return r.replace(ConfigFile, toml)
+}
+
 func (r *Run) replace(name string, content []byte) error {
 	return r.disk.Replace(name, func(w io.Writer) error {
 		_, err := w.Write(content)
