@@ -53,8 +53,8 @@ func (s *Server) serve(base context.Context, nc net.Conn) {
 		}
 		cancelCause(ErrPeerGone)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // whoever ends first ends the others
-	defer stop()
+	unwatch := context.AfterFunc(ctx, func() { _ = nc.Close() }) // whoever ends first ends the others
+	defer unwatch()
 	p := &peer{
 		server: s, zc: zc, g: g, out: newOutbound(s.opt.QueueBytes),
 		gone: ctx.Done(), live: make(chan struct{}, liveMax),
