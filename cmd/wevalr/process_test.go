@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 60 * time.Second
+const patience = 40 * time.Second
 
 // process is one wevalr that was started by a test.
 type process struct {
@@ -91,7 +91,7 @@ func startEnv(t *testing.T, dir string, env []string, args ...string) *process {
 	}
 	go func() {
 		defer close(p.done)
-		_ = p.Cmd.Wait()
+		_ = p.Wait()
 	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()

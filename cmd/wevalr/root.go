@@ -16,17 +16,17 @@ import (
 
 // app is what every verb shares.
 type app struct {
-	host *host.Host
-	json bool
-	code int // of the verb that ran, when it ended without an error
+	host    *host.Host
+	signals chan os.Signal
+	json    bool
+	code    int // of the verb that ran, when it ended without an error
 }
 
 // execute runs one command line and returns its exit code: docs/operations.md, "Exit codes".
 func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	a := &app{host: host.New(stdout, stderr, signals, exit)}
+	a := &app{host: host.New(stdout, stderr, signals, exit), signals: signals}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.host.Stdout)
@@ -41,6 +41,12 @@ func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 	}
 	fmt.Fprintln(a.host.Stderr, "wevalr: "+err.Error()) //nolint:errcheck // nowhere left to say it
 	return code
+}
+
+// listen hands interrupts to the host. Only verbs that have something to drain call it: all others end at
+// the first interrupt, as any program does.
+func (a *app) listen() {
+	signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // printError is the one error object that --json promises when there is no summary.

@@ -16,6 +16,7 @@ func (a *app) runCmd() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			opt.Config, opt.Overrides = args[0], f.overrides(c)
 			opt.JSON = a.json
+			a.listen()
 			return a.ended(a.host.Run(c.Context(), opt))
 		},
 	}
@@ -35,6 +36,7 @@ func (a *app) resumeCmd() *cobra.Command {
 		Args:  usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			opt.Run, opt.Overrides, opt.JSON = args[0], f.overrides(c), a.json
+			a.listen()
 			return a.ended(a.host.Resume(c.Context(), opt))
 		},
 	}
@@ -52,6 +54,7 @@ func (a *app) retryCmd() *cobra.Command {
 		Args:  usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			opt.Run, opt.Overrides, opt.JSON, opt.ErrorsOnly = args[0], f.overrides(c), a.json, true
+			a.listen()
 			return a.ended(a.host.Resume(c.Context(), opt))
 		},
 	}

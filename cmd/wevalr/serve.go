@@ -18,6 +18,7 @@ func (a *app) serveCmd() *cobra.Command {
 			if opt.Address == "" {
 				return host.UsageError{Err: errors.New("serve: --address is missing; see 'wevalr serve --help'")}
 			}
+			a.listen()
 			return a.host.Serve(c.Context(), opt)
 		},
 	}

@@ -31,7 +31,8 @@ func TestSummary_Quickstart_RecomputedFromScores(t *testing.T) {
 		pass2 += (1 - wrong*(wrong-1)/(counts[key]*(counts[key]-1))) / n
 	}
 	for key, sum := range sums {
-		ss += math.Pow(sum/counts[key]-mean, 2)
+		d := sum/counts[key] - mean
+		ss += d * d
 	}
 	se := math.Sqrt(ss / (n - 1) / n)
 	const t975df49 = 2.0095752371292397 // Student's t, 97.5 %, 49 degrees of freedom

@@ -17,10 +17,11 @@ import (
 )
 
 // fate is what the file "fate" in the server's folder says: `exit 23 after 5`, `signal 9 after 0`,
-// `exit 1 unready`, `hang after 5`, `stuck after 5`, `refuse after 5`, `live`. It is a file and not an argument, since a resume must find
+// `exit 1 unready`, `hang after 5`, `stuck after 5`, `refuse after 5`, `mixed after 5`,
+// `live`. It is a file and not an argument, since a resume must find
 // the same command.
 type fate struct {
-	verb  string // exit, signal, hang, stuck, refuse, live
+	verb  string // exit, signal, hang, stuck, refuse, mixed, live
 	n     int    // code or signal
 	ready bool
 	after int64 // replies
@@ -35,7 +36,7 @@ func readFate() (fate, error) {
 	words := strings.Fields(string(b))
 	for i := 0; i < len(words); i++ {
 		switch words[i] {
-		case "live", "hang", "stuck", "refuse":
+		case "live", "hang", "stuck", "refuse", "mixed":
 			f.verb = words[i]
 		case "unready":
 			f.ready = false
@@ -99,8 +100,14 @@ func testServer() {
 				return wire.EncodeOK(map[string]any{"cancelled": cancelled})
 			})
 		}
-		if f.verb != "live" && replies.Add(1) > f.after {
-			switch f.verb {
+		if n := replies.Add(1); f.verb != "live" && n > f.after {
+			verb := f.verb
+			if verb == "mixed" { // three hang, and then one is refused
+				if verb = "hang"; n > f.after+3 {
+					verb = "refuse"
+				}
+			}
+			switch verb {
 			case "hang":
 				<-ctx.Done()
 				return wire.EncodeFailure("CancelledError: cancelled")
