@@ -11,6 +11,7 @@ import (
 type inflight struct {
 	seen   *zmqio.Progress
 	cancel context.CancelCauseFunc
+	judged bool // the monitor's: it has been cancelled for its silence
 }
 
 // barrier knows the calls on the wire, closes the door for good, and holds the final error until

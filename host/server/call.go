@@ -63,14 +63,12 @@ func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progres
 func (s *Server) runError(ctx context.Context, err error, connLost bool) error {
 	if connLost {
 		err = s.barrier.wait()
-		var exited *ExitedError
-		if errors.As(err, &exited) && exited.Requested && ctx.Err() != nil {
-			return context.Cause(ctx) // cancelled first, and then stopped, both by us
+		if ctx.Err() != nil && s.wanted(err) {
+			return context.Cause(ctx) // cancelled and stopped, both by us
 		}
 		return err
 	}
-	var large *zmqio.TooLargeError
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*zmqio.TooLargeError](err); ok {
 		return &TooLargeError{Cause: large}
 	}
 	var stalled *StalledError
@@ -79,4 +77,12 @@ func (s *Server) runError(ctx context.Context, err error, connLost bool) error {
 		return s.barrier.wait()
 	}
 	return err
+}
+
+// wanted tells whether an end of the generation was our own Stop.
+func (s *Server) wanted(err error) bool {
+	if exited, ok := errors.AsType[*ExitedError](err); ok {
+		return exited.Requested
+	}
+	return s.stopping.Load() && errors.As(err, new(*ConnLostError))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -112,7 +113,7 @@ func (e *NotReadyError) Error() string {
 		s += ": it answers health, but none of its workers has answered"
 	}
 	if e.LastProbe != nil {
-		s += fmt.Sprintf(" (last try: %v)", e.LastProbe)
+		s += fmt.Sprintf(" (last try: %s)", firstLine(e.LastProbe.Error()))
 	}
 	if e.LogPath != "" {
 		s += "; log: " + e.LogPath
@@ -123,8 +124,12 @@ func (e *NotReadyError) Error() string {
 // Failure is {server, not_ready}.
 func (e *NotReadyError) Failure() *failure.Failure {
 	f := failure.New(failure.Server, "not_ready", "%s", firstLine(e.Error()))
-	if e.Exited != nil {
+	var worker *WorkerLostError
+	switch {
+	case e.Exited != nil:
 		f.Server = e.Exited.Failure().Server
+	case errors.As(e.LastProbe, &worker):
+		f.Server = worker.Failure().Server
 	}
 	return f
 }

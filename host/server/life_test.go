@@ -95,15 +95,7 @@ func TestServer_Exit_OutputHeld(t *testing.T) {
 	sp := spec(t, "ipc", script{Holder: true})
 	sp.Containment = "group"
 	s := start(t, sp)
-	var holder int
-	for _, l := range s.proc.Tail() {
-		if pid, ok := strings.CutPrefix(string(l.Text), "holder "); ok {
-			holder, _ = strconv.Atoi(pid)
-		}
-	}
-	if holder == 0 {
-		t.Fatal("no holder")
-	}
+	holder := holderOf(t, s.tail())
 	ch := send(context.Background(), s, task{Do: "die", How: "23"})
 	await(t, "Exiting", s.proc.Exiting())
 	await(t, "the latch", s.Closing())
@@ -117,6 +109,37 @@ func TestServer_Exit_OutputHeld(t *testing.T) {
 	}
 	e := await(t, "the end", ch)
 	exited(t, s, sp, row{how: "23", n: 1}, e.err)
+}
+
+// holderOf is the process that a tail names as holding something open.
+func holderOf(t *testing.T, tail []string) int {
+	t.Helper()
+	for _, l := range tail {
+		if text, ok := strings.CutPrefix(l, "holder "); ok {
+			if pid, err := strconv.Atoi(text); err == nil {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("no holder in %q", tail)
+	return 0
+}
+
+// A connection that outlives its process in another one costs drain_limit, and no more.
+func TestServer_Exit_SocketHeld(t *testing.T) {
+	sp := spec(t, "ipc", script{})
+	sp.Containment, sp.DrainLimit = "group", 200*time.Millisecond
+	s := start(t, sp)
+	held := send(context.Background(), s, task{Do: "hold"})
+	run(t, s, task{Do: "wait", When: 1})
+	if e := run(t, s, task{Do: "leak", Name: "last", How: "23"}); e.err != nil {
+		t.Fatal(e.err)
+	}
+	e := await(t, "the end", held)
+	x := exited(t, s, sp, row{how: "23", n: 1}, e.err)
+	if err := syscall.Kill(holderOf(t, x.Tail), syscall.SIGKILL); err != nil {
+		t.Errorf("the holder is gone: %v", err)
+	}
 }
 
 // Scenario 13: the server hangs up and lives; it is stopped.

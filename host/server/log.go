@@ -44,6 +44,13 @@ func (l *logFile) write(line procwatch.Line) {
 	_ = l.w.Flush()
 }
 
+// lost notes what write never got, since the disk was too slow for it.
+func (l *logFile) lost(d procwatch.Dropped) {
+	if d.Lines > 0 {
+		l.write(procwatch.Line{Text: fmt.Appendf(nil, "[wevalr: %d lines (%d bytes) before this one were dropped]", d.Lines, d.Bytes)})
+	}
+}
+
 func (l *logFile) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

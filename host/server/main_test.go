@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -57,8 +58,8 @@ func helper(mode string, args []string) int {
 		}
 		return s.serve(args[0])
 	case "orphan": // leaves a holder behind
-		return orphan(args[0])
-	case "holder": // keeps the output open
+		return orphanMain(args[0], args[1])
+	case "holder": // keeps something open
 		hang()
 	case "worker":
 		return workerMain()
@@ -124,7 +125,7 @@ type marks struct{ n atomic.Int64 }
 
 func (m *marks) next() string { return fmt.Sprintf("mark-%d-%d", os.Getpid(), m.n.Add(1)) }
 
-var marker marks //nolint:gochecknoglobals // one counter for all tests of the binary
+var marker marks
 
 // spec is a scripted env-server over a transport.
 func spec(t testing.TB, transport string, s script) Spec {
@@ -145,6 +146,22 @@ func spec(t testing.TB, transport string, s script) Spec {
 		LogPath: filepath.Join(t.TempDir(), "server-1-1.log"), LogRel: "logs/attempt_1/server-1-1.log",
 		StopGrace: 10 * time.Second, CancelGrace: 10 * time.Second, StartTimeout: patience,
 	}
+}
+
+// rescript changes a spec's script.
+func rescript(t testing.TB, sp Spec, change func(*script)) Spec {
+	t.Helper()
+	var s script
+	if err := json.Unmarshal([]byte(sp.Argv[3]), &s); err != nil {
+		t.Fatal(err)
+	}
+	change(&s)
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Argv = append(slices.Clone(sp.Argv[:3]), string(b))
+	return sp
 }
 
 // start starts what spec says; when the test ends, nothing of it may be left.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/wevalr/wevalr/host/wire"
@@ -23,41 +24,54 @@ func (s *Server) watchLife(life context.Context) {
 	if s.spec.HealthEvery > 0 {
 		s.helpers.Go(func() { s.hint(life) })
 	}
-	pace := time.Second
-	on := false
-	for _, d := range []time.Duration{s.spec.StallAfter, s.spec.FirstReply} {
-		if d > 0 {
-			on = true
-			pace = min(pace, max(d/8, 5*time.Millisecond))
+	pace := time.Duration(0)
+	every := func(d time.Duration) {
+		if d = min(max(d/8, 5*time.Millisecond), time.Second); pace == 0 || d < pace {
+			pace = d
 		}
 	}
-	if s.proc != nil && seesWorkers {
-		on = true
-		pace = min(pace, zombieFor/4, max(s.spec.SuspectAfter/8, 5*time.Millisecond))
+	if s.spec.StallAfter > 0 {
+		every(s.spec.StallAfter)
 	}
-	if !on {
+	if s.spec.FirstReply > 0 {
+		every(s.spec.FirstReply)
+	}
+	if s.monitor.seesWorkers() {
+		every(2 * zombieFor)
+		every(s.spec.SuspectAfter)
+	}
+	if pace == 0 {
 		return
 	}
 	s.helpers.Go(func() {
-		m := &monitor{Server: s, workers: map[processID]*worker{}}
-		tick := time.NewTicker(pace)
-		defer tick.Stop()
-		for {
-			select {
-			case <-life.Done():
-				return
-			case <-tick.C:
-				m.lookAtWorkers(time.Now())
-				m.lookForSilence(time.Now())
+		ticks(life, pace, func(now time.Time) {
+			if e := s.monitor.lookAtWorkers(now); e != nil && s.monitor.lost == nil {
+				s.monitor.lost = e
+				s.condemn(verdict{err: e, soft: true})
 			}
-		}
+			s.monitor.lookForSilence(now)
+		})
 	})
+}
+
+// ticks calls f at a pace until life ends.
+func ticks(life context.Context, pace time.Duration, f func(now time.Time)) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-tick.C:
+			f(time.Now())
+		}
+	}
 }
 
 // lookForSilence ends the calls that have heard nothing for too long.
 func (m *monitor) lookForSilence(now time.Time) {
 	for _, c := range m.barrier.calls() {
-		if c.seen.Sent().IsZero() {
+		if c.judged || c.seen.Sent().IsZero() {
 			continue
 		}
 		silent := now.Sub(c.seen.Last())
@@ -66,10 +80,12 @@ func (m *monitor) lookForSilence(now time.Time) {
 		}
 		switch {
 		case m.lost != nil && silent >= m.spec.SuspectAfter:
+			c.judged = true
 			c.cancel(m.lost)
 		case m.spec.FirstReply > 0 && silent >= m.spec.FirstReply && !m.answered.Load():
 			m.condemn(verdict{err: m.stalled(c, silent, true)})
 		case m.spec.StallAfter > 0 && silent >= m.spec.StallAfter:
+			c.judged = true
 			c.cancel(m.stalled(c, silent, false))
 		}
 	}
@@ -130,11 +146,11 @@ func (s *Server) hint(life context.Context) {
 		if !within(s.spec.HealthEvery, answer) && life.Err() == nil {
 			n, silent := s.Load()
 			err := &UnresponsiveError{For: time.Since(asked), InFlight: n, Silent: silent}
-			s.spec.Logger.Warn("env-server does not answer health", "instance", s.spec.Instance, "gen", s.spec.Generation, "err", err)
+			s.spec.Logger.WarnContext(life, "env-server does not answer health", s.who(), slog.Any("err", err))
 			s.emit(EventUnresponsive, err)
 			<-answer
 			if life.Err() == nil {
-				s.spec.Logger.Info("env-server answers health again", "instance", s.spec.Instance, "gen", s.spec.Generation, "dur", time.Since(asked))
+				s.spec.Logger.InfoContext(life, "env-server answers health again", s.who(), slog.Duration("dur", time.Since(asked)))
 			}
 		}
 		timer.Reset(s.spec.HealthEvery)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"strings"
 	"syscall"
 	"time"
@@ -34,11 +35,14 @@ func isWorker(argv []string) bool {
 	return strings.Contains(line, "multiprocessing.spawn") && strings.Contains(line, "spawn_main")
 }
 
-// lookAtWorkers finds workers that have ended. A pool's broker never waits for them, so they stay
-// zombies, which keep how they ended.
-func (m *monitor) lookAtWorkers(now time.Time) {
-	if m.proc == nil || !seesWorkers {
-		return
+// seesWorkers tells whether there may be any that can be seen.
+func (m *monitor) seesWorkers() bool { return m.proc != nil && seesWorkers }
+
+// lookAtWorkers finds workers that have ended, and returns the first whose end is the pool's. A pool's
+// broker never waits for them, so they stay zombies, which keep how they ended.
+func (m *monitor) lookAtWorkers(now time.Time) (lost *WorkerLostError) {
+	if !m.seesWorkers() {
+		return nil
 	}
 	for _, c := range children(m.proc.PID()) {
 		w := m.workers[c.processID]
@@ -59,13 +63,16 @@ func (m *monitor) lookAtWorkers(now time.Time) {
 			w.deadFor = now
 		case now.Sub(w.deadFor) >= zombieFor:
 			w.reported = true
-			m.workerExited(c, w)
+			if e := m.workerExited(c, w); e != nil && lost == nil {
+				lost = e
+			}
 		}
 	}
+	return lost
 }
 
-// workerExited goes by on_worker_exit.
-func (m *monitor) workerExited(c child, w *worker) {
+// workerExited tells of a worker's end, and returns it where on_worker_exit makes it the pool's.
+func (m *monitor) workerExited(c child, w *worker) *WorkerLostError {
 	e := &WorkerLostError{
 		Attempt: m.spec.Attempt, Instance: m.spec.Instance, Generation: m.spec.Generation,
 		PID: c.pid, Leader: m.proc.PID(), Argv: w.argv, InFlight: m.barrier.inFlight(),
@@ -77,19 +84,17 @@ func (m *monitor) workerExited(c child, w *worker) {
 		e.Code = c.status.ExitStatus()
 	}
 	m.emit(EventWorkerExited, e)
-	log := m.spec.Logger.With("instance", m.spec.Instance, "gen", m.spec.Generation, "pid", c.pid, "err", firstLine(e.Error()))
+	log := m.spec.Logger.With(m.who(), slog.Int("pid", c.pid), slog.String("err", firstLine(e.Error())))
 	switch {
-	case e.Signal == 0 && e.Code == 0 && e.InFlight == 0:
+	case e.Signal == 0 && e.Code == 0 && e.InFlight == 0 && !m.warming.Load():
 		log.Info("a worker of the env-server's pool has ended with nothing to do")
 	case m.spec.OnWorkerExit == "warn":
 		log.Warn("a worker of the env-server's pool has died: the pool goes on sending rollouts to it, and they will never be answered")
 	default:
 		log.Warn("a worker of the env-server's pool has died: nothing new is sent")
-		if m.lost == nil {
-			m.lost = e
-			m.condemn(verdict{err: e, soft: true})
-		}
+		return e
 	}
+	return nil
 }
 
 // tail is the last output until now.

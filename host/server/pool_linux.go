@@ -44,7 +44,7 @@ func childNumbers(pid int) (out []int) {
 	if err != nil {
 		return nil
 	}
-	defer d.Close() //nolint:errcheck // only read
+	defer d.Close()
 	names, _ := d.Readdirnames(-1)
 	return appendNumbers(nil, names)
 }

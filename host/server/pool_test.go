@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 func pool(t *testing.T) (Spec, *events) {
 	if !seesWorkers {
 		t.Skip("workers are not seen on this system")
+	}
+	if testing.Short() {
+		t.Skip("a worker is dead after a second as a zombie")
 	}
 	sp := spec(t, "ipc", script{Workers: 2})
 	ev := &events{}
@@ -141,4 +145,52 @@ func TestIsWorker(t *testing.T) {
 			t.Errorf("%q: got %v", c.argv, got)
 		}
 	}
+}
+
+// The real thing: workers of Python's multiprocessing are told from its resource tracker, and a dead
+// one keeps how it ended for as long as nobody waits for it.
+func TestChildren_Python(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil || !seesWorkers {
+		t.Skip("no python3, or workers are not seen on this system")
+	}
+	const broker = `
+import multiprocessing, time
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    lock = spawn.Lock()
+    spawn.Process(target=time.sleep, args=(1000,)).start()
+    time.sleep(1000)
+`
+	cmd := exec.Command(python, "-c", broker)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	var w child
+	until(t, "its worker", func() bool {
+		for _, c := range children(cmd.Process.Pid) {
+			if isWorker(argvOf(c.pid)) {
+				w = c
+			}
+		}
+		return w.pid != 0
+	})
+	if !mayBePool(cmd.Process.Pid) {
+		t.Error("its broker cannot be a pool")
+	}
+	if all := children(cmd.Process.Pid); len(all) < 2 {
+		t.Errorf("got children %v, want the resource tracker too", all)
+	}
+	if err := syscall.Kill(w.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its zombie", func() bool {
+		for _, c := range children(cmd.Process.Pid) {
+			if c.processID == w.processID && c.zombie {
+				return c.status.Signaled() && c.status.Signal() == syscall.SIGKILL
+			}
+		}
+		return false
+	})
 }

@@ -63,6 +63,8 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 	n := 300
 	if long() {
 		n = 10_000
+	} else if testing.Short() {
+		n = 50
 	}
 	why := errors.New("cancelled")
 	var replies, cancels, losses int

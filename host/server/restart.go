@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 )
@@ -59,7 +60,7 @@ func (m *member) revive(ctx context.Context) (*Server, error) {
 			pause = spec.pause(pause)
 		}
 		generation++
-		spec.Logger.Warn("env-server is started again", "instance", spec.Instance, "gen", generation, "dur", pause)
+		spec.Logger.WarnContext(ctx, "env-server is started again", slog.Int("instance", spec.Instance), slog.Int("gen", generation), slog.Duration("dur", pause))
 		if spec.Events != nil {
 			spec.Events(Event{At: time.Now(), Kind: EventBackingOff, Instance: spec.Instance, Generation: generation, Err: last, Delay: pause})
 		}

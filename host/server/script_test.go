@@ -35,6 +35,7 @@ type script struct {
 	Beacon     string // file that gets a line for each life
 	Lives      int    // with Beacon and Early: so many lives become ready
 	Workers    int    // processes of a pool; nobody waits for them
+	WorkerDies string // the first worker dies so when it is first asked for
 	ProbeHangs bool   // an unknown method is not answered
 }
 
@@ -119,18 +120,25 @@ func (s script) flood() {
 
 // hold leaves a process behind that keeps the output open, and that neither our session nor our
 // descent leads to.
-func (s script) hold() {
-	cmd := exec.Command(os.Args[0], "helper:orphan", s.Mark)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+func (s script) hold() { s.orphan("output") }
+
+func (s script) orphan(what string, files ...*os.File) {
+	cmd := exec.Command(os.Args[0], "helper:orphan", s.Mark, what)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stderr, os.Stderr, files // one pipe: lines keep their order
 	if err := cmd.Run(); err != nil {
 		panic(err)
 	}
 }
 
-func orphan(mark string) int {
+// orphanMain leaves a holder of the output, or of descriptor 3.
+func orphanMain(mark, what string) int {
 	cmd := exec.Command(os.Args[0], "helper:holder", mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if what == "output" {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	} else {
+		cmd.ExtraFiles = []*os.File{os.NewFile(3, what)}
+	}
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
@@ -173,6 +181,9 @@ func (v *scripted) handle(ctx context.Context, req *zmqio.Request) []byte {
 		v.mu.Lock()
 		v.probed++
 		v.mu.Unlock()
+		if v.WorkerDies != "" {
+			_, _ = fmt.Fprintln(v.workers[0], v.WorkerDies)
+		}
 		if v.ProbeHangs {
 			<-ctx.Done()
 		}
@@ -224,6 +235,15 @@ func (v *scripted) run(ctx context.Context, req *zmqio.Request, do task) []byte 
 	case "die":
 		v.await(do.When)
 		die(do.How)
+	case "leak": // dies, and its connection stays open in a process that nobody finds
+		return v.after(req, do, false, func(outer, _ net.Conn) {
+			f, err := outer.(*net.UnixConn).File()
+			if err != nil {
+				panic(err)
+			}
+			v.orphan("socket", f)
+			die(do.How)
+		})
 	case "hangup":
 		return v.after(req, do, false, func(outer, _ net.Conn) { _ = outer.Close() })
 	case "cut":
@@ -260,7 +280,8 @@ func (v *scripted) hold(ctx context.Context) []byte {
 
 func (v *scripted) stream(ctx context.Context, req *zmqio.Request, name string) []byte {
 	_ = req.Delta(opening(name))
-	defer context.AfterFunc(ctx, v.cond.Broadcast)()
+	stop := context.AfterFunc(ctx, v.cond.Broadcast)
+	defer stop()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.held++

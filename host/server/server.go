@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type Server struct {
 	started  time.Time
 
 	barrier  *barrier
+	monitor  *monitor
 	verdicts chan verdict   // our own decision to end it; the first one counts
 	helpers  sync.WaitGroup // what watches the living generation
 	answered atomic.Bool    // a run has brought something
@@ -46,6 +48,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 		spec: spec.withDefaults(), barrier: newBarrier(), verdicts: make(chan verdict, 1),
 		gone: make(chan struct{}), started: time.Now(),
 	}
+	s.monitor = &monitor{Server: s, workers: map[processID]*worker{}}
 	err := s.spec.check()
 	switch {
 	case err != nil:
@@ -62,9 +65,9 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 		}
 		return nil, err
 	}
-	s.spec.Logger.Info("env-server ready", "pid", s.PID(), "gen", s.spec.Generation, "instance", s.spec.Instance, "dur", time.Since(s.started))
+	s.spec.Logger.InfoContext(ctx, "env-server ready", s.who(), slog.Int("pid", s.PID()), slog.Duration("dur", time.Since(s.started)))
 	s.emit(EventReady, nil)
-	go s.watch()
+	go s.watch() //nolint:contextcheck // the life is not bounded by the start's ctx
 	return s, nil
 }
 
@@ -204,6 +207,11 @@ func (s *Server) Instance() int { return s.spec.Instance }
 
 // Log is where its output goes, relative to the run directory.
 func (s *Server) Log() string { return s.spec.LogRel }
+
+// who names the generation in the log.
+func (s *Server) who() slog.Attr {
+	return slog.Group("", slog.Int("instance", s.spec.Instance), slog.Int("gen", s.spec.Generation))
+}
 
 // Containment is the level that procwatch chose: what is promised when wevalr itself is killed.
 func (s *Server) Containment() string {

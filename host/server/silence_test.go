@@ -168,6 +168,21 @@ func TestServer_Warm(t *testing.T) {
 		}
 		nothingLeft(t, sp)
 	})
+	t.Run("on and its worker dies", func(t *testing.T) {
+		sp, ev := pool(t)
+		sp.Warm, sp.CancelGrace = "on", 50*time.Millisecond
+		sp = rescript(t, sp, func(s *script) { s.ProbeHangs, s.WorkerDies = true, "23" })
+		_, err := Start(t.Context(), sp)
+		var nr *NotReadyError
+		var lost *WorkerLostError
+		if !errors.As(err, &nr) || !errors.As(nr.LastProbe, &lost) || lost.Code != 23 {
+			t.Errorf("got %v, want the lost worker", err)
+		}
+		if got := ev.kinds(); got != "worker_exited 1, not_ready 1" {
+			t.Errorf("got events %s", got)
+		}
+		nothingLeft(t, sp)
+	})
 	t.Run("auto without a pool", func(t *testing.T) {
 		if got := probed(t, spec(t, "ipc", script{Workers: 1})); got != "held 0 torndown 0 probed 0" {
 			t.Errorf("got %q: no interpreter of Python, no pool", got)

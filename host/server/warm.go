@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/wevalr/wevalr/host/wire"
@@ -23,7 +24,21 @@ func (s *Server) warm(ctx context.Context) error {
 		}
 	}
 	s.warming.Store(true)
+	if e := s.monitor.lookAtWorkers(time.Now()); e != nil { // who was never seen alive is nobody
+		return e
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() { // one that dies meanwhile answers nothing
+		ticks(ctx, zombieFor/4, func(now time.Time) {
+			if e := s.monitor.lookAtWorkers(now); e != nil {
+				cancel(e)
+			}
+		})
+	})
 	_, err := s.client.Call(ctx, "probe", wire.EncodeHealth(), nil)
+	cancel(nil)
+	looking.Wait()
 	if err == nil {
 		s.warming.Store(false)
 	}

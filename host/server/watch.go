@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/wevalr/wevalr/procwatch"
@@ -52,7 +53,7 @@ func (s *Server) watch() {
 	s.helpers.Wait()
 
 	err := s.ended(out, drained)
-	s.spec.Logger.Info("env-server ended", "gen", s.spec.Generation, "instance", s.spec.Instance, "err", firstLine(err.Error()))
+	s.spec.Logger.Info("env-server ended", s.who(), slog.String("err", firstLine(err.Error())))
 	s.cleanup()
 	s.emit(EventExited, err)
 	s.barrier.open(err)
@@ -109,6 +110,7 @@ func (s *Server) ended(out outcome, drained bool) error {
 	if out.exited {
 		<-s.proc.Done() // at most procwatch's DrainTimeout + 1 s after Exiting
 		exit, _ := s.proc.Exit()
+		s.logs.lost(exit.Dropped)
 		return s.exitedError(exit, s.barrier.inFlight(), drained)
 	}
 	if out.verdict != nil {
