@@ -9,6 +9,7 @@ import (
 type wasm struct {
 	types, imports, tables, mems, globals, exports, elems, data [][]byte
 	start                                                       []byte
+	count                                                       bool // a data count section
 	funcs, bodies                                               [][]byte
 }
 
@@ -85,6 +86,9 @@ func (w *wasm) bytes() []byte {
 		{10, w.bodies},
 		{11, w.data},
 	} {
+		if s.id == 10 && w.count {
+			out = append(out, sec(12, u(len(w.data)))...)
+		}
 		switch {
 		case s.id == 8 && w.start != nil:
 			out = append(out, sec(8, w.start)...)

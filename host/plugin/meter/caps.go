@@ -22,7 +22,7 @@ type Caps struct {
 	BrTable   int // labels of one br_table; 16,384
 	Blocks    int // of a function; 4,000
 	Body      int // bytes of a function; 1 MiB
-	// Cost is the estimated time to compile the module with one worker, in nanoseconds; 30 s.
+	// Cost is the estimated time to compile the module with one worker, in nanoseconds; 15 s.
 	Cost uint64
 }
 
@@ -51,7 +51,7 @@ func (c Caps) filled() *Caps {
 	fill(&c.Blocks, 4_000)
 	fill(&c.Body, 1<<20)
 	if c.Cost == 0 {
-		c.Cost = 30e9
+		c.Cost = 15e9
 	}
 	return &c
 }

@@ -170,6 +170,7 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 				f.branches++
 			case opBrTable:
 				f.brTable = max(f.brTable, int(in.index))
+				f.labels += int(in.index)
 				f.brTables += uint64(in.index) * uint64(in.index)
 				r.cap(in.at, "br_table", int(in.index), c.BrTable, "split the switch")
 			case opCall, opCallIndirect:
@@ -199,19 +200,25 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 
 // shape is what the time to compile a function depends on.
 type shape struct {
-	size, locals, loops, blocks, depth, brTable, branches, calls, mutable int
-	brTables                                                              uint64 // sum of squares
+	size, locals, loops, blocks, depth, branches, calls, mutable int
+
+	brTable, labels int    // largest, and all, of the br_tables
+	brTables        uint64 // sum of their squares
 }
 
 // cost estimates the nanoseconds that the engine's compiler takes. The factors are measured on
 // modules that have much of one thing (BenchmarkCompile) and rounded up.
 func (f shape) cost() uint64 {
 	u := func(n int) uint64 { return uint64(n) }
-	blocks := u(f.blocks) + u(f.loops) + 2 // the meter's own checks are blocks too
+	// Twice the basic blocks, those of the meter's own checks included.
+	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops)
+	// Every way into a join carries the locals that differ; a few cost next to nothing.
+	joins := u(f.branches) + (u(f.labels)+u(f.blocks))/4
 	return 8_000 +
-		500*u(f.size) +
-		12*blocks*blocks +
+		300*u(f.size) +
+		3*blocks*blocks +
 		f.brTables +
 		2_000*u(f.loops)*u(f.locals+2) +
-		100*u(f.calls)*u(f.mutable+2)
+		2_000*joins*u(max(f.locals-16, 0)) +
+		400*u(f.calls)*u(f.mutable+2)
 }
