@@ -22,6 +22,7 @@ func modules() map[string][]string {
 		"exact-match":               base,
 		"ifeval":                    base,
 		"multiple-choice":           base,
+		"numeric":                   base,
 		"regex":                     base,
 		"../testplugins/best-of-n":  {"env_await", "env_close", "env_poll", "env_start", "env_take", "fail", "log", "log_enabled"},
 		"../testplugins/conform-go": {"asset_len", "asset_read", "env_await", "env_cancel", "env_close", "env_poll", "env_start", "env_take", "fail", "log", "log_enabled"},
