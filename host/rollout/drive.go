@@ -19,6 +19,8 @@ type job struct {
 	size           int // of the task's line
 	ordinal, index int
 	try            int // from 1, those of earlier attempts included
+	retries        int // what is left of them, and of replays
+	replays        int
 	start          time.Time
 }
 
@@ -55,14 +57,15 @@ func (e *engine) rollout(ctx, admit context.Context, ordinal, index, tries int) 
 		e.fail(err)
 		return
 	}
+	j := &job{task: task, size: size, ordinal: ordinal, index: index, try: tries, retries: e.Retries, replays: e.Replays}
 	var end ending
-	for n := 1; ; n++ {
-		j := &job{task: task, size: size, ordinal: ordinal, index: index, try: tries + n, start: time.Now()}
-		next, recorded := e.try(ctx, j)
+	for {
+		j.try++
+		next, recorded := e.try(ctx, admit, j)
 		if recorded || end.outcome == "" {
 			end = next
 		}
-		if !recorded || end.failure == nil || !end.failure.Retryable || n > e.Retries {
+		if !recorded || !j.again(end) {
 			break
 		}
 		if !e.enter(admit) {
@@ -77,24 +80,52 @@ func (e *engine) rollout(ctx, admit context.Context, ordinal, index, tries int) 
 	if end.outcome == failure.Dropped {
 		e.cut.Store(true)
 	}
-	if e.FailFast && end.outcome == failure.Errored {
-		e.cut.Store(true)
-		e.stopAdmission(ErrFailFast)
-		e.cancel(ErrFailFast)
-	}
 }
 
-// try makes one try and records it. recorded is false where there is nothing to record: the server
-// had ended before, or the disk takes no more.
-func (e *engine) try(ctx context.Context, j *job) (end ending, recorded bool) {
-	srv, unbind := e.Servers.Bind()
-	defer unbind()
-	if srv.Err() != nil {
+// again takes one more try out of what is left, where such an end allows it.
+func (j *job) again(end ending) bool {
+	left := &j.retries
+	switch f := end.failure; {
+	case f == nil || end.outcome != failure.Errored:
+		return false
+	case serverEnded(f):
+		left = &j.replays
+	case !f.Retryable:
+		return false
+	}
+	*left--
+	return *left >= 0
+}
+
+// final reports whether such an end is the rollout's.
+func (j *job) final(end ending) bool {
+	still := *j
+	return !still.again(end)
+}
+
+// serverEnded reports whether a failure is the end of a generation, which rollouts share.
+func serverEnded(f *failure.Failure) bool {
+	if f.Source != failure.Server {
+		return false
+	}
+	switch f.Kind {
+	case "exited", "connection_lost", "worker_lost", "stalled":
+		return true
+	}
+	return false
+}
+
+// try makes one try and records it. recorded is false where there is nothing to record: no server
+// lives, or the disk takes no more.
+func (e *engine) try(ctx, admit context.Context, j *job) (end ending, recorded bool) {
+	srv, unbind, ok := e.bind(admit)
+	if !ok {
 		e.leave()
 		e.cut.Store(true)
-		e.stopAdmission(errServerDown)
 		return ending{}, false
 	}
+	defer unbind()
+	j.start = time.Now()
 	if err := e.Journal.Dispatch(j.task.Key, j.index, j.try, j.start); err != nil {
 		e.leave()
 		e.fail(err)
@@ -107,13 +138,16 @@ func (e *engine) try(ctx context.Context, j *job) (end ending, recorded bool) {
 	} else {
 		b = e.drive(ctx, srv, j)
 	}
+	end = judge(ctx, b)
+	if end.outcome == failure.Errored && j.final(end) {
+		e.failFast() // before the slot is another's
+	}
 	e.leave()
-	if !b.sent && b.err != nil && errors.Is(b.err, srv.Err()) {
+	if !b.sent && e.Replays == 0 && b.err != nil && errors.Is(b.err, srv.Err()) {
 		// The server was ending when the try began: nothing of it was sent, so it was never run.
 		e.cut.Store(true)
 		return ending{outcome: failure.Dropped}, false
 	}
-	end = judge(ctx, b)
 	if end, recorded = e.record(ctx, j, b, end); !recorded {
 		return end, false
 	}

@@ -35,7 +35,10 @@ type Spec struct {
 
 	MaxConcurrent int // requests to env-servers in flight; default 128
 	Retries       int // tries of a rollout beyond the first, for retryable failures
-	FailFast      bool
+	// Replays is how many more tries a rollout gets that was in flight when its server ended, for
+	// on_exit = "restart"; they are not charged to Retries. 0: none.
+	Replays  int
+	FailFast bool
 
 	// Drain, when closed, ends admission.
 	Drain <-chan struct{}
@@ -49,12 +52,17 @@ type Spec struct {
 	Logger   *slog.Logger
 }
 
-// Servers is the set of env-servers that rollouts go to.
+// Servers is the set of env-servers that rollouts go to. One that starts its members again also has
+// BindContext, which waits for a living one.
 type Servers interface {
 	// Bind picks the least loaded living one; release when the rollout is over.
 	Bind() (srv *server.Server, release func())
-	// Down is closed when one has ended that nobody stopped.
+	// Down is closed when one has ended that nobody stopped and nobody starts again.
 	Down() <-chan struct{}
+}
+
+type waitingServers interface {
+	BindContext(ctx context.Context) (srv *server.Server, release func(), err error)
 }
 
 // Observer is told what happens, from many goroutines. It must not block. A rollout is dispatched
@@ -213,6 +221,26 @@ func (e *engine) leave() {
 	}
 }
 
+// bind gives a living server for one try; false when there is none and will be none.
+func (e *engine) bind(admit context.Context) (srv *server.Server, release func(), ok bool) {
+	if w, waits := e.Servers.(waitingServers); waits {
+		var err error
+		if srv, release, err = w.BindContext(admit); err != nil {
+			return nil, nil, false
+		}
+	} else {
+		srv, release = e.Servers.Bind()
+	}
+	select {
+	case <-srv.Closing():
+		release()
+		e.stopAdmission(errServerDown)
+		return nil, nil, false
+	default:
+		return srv, release, true
+	}
+}
+
 // task reads a task of the set; size is its line's.
 func (e *engine) task(ordinal int) (t *abi.Task, size int, err error) {
 	raw, _, err := e.Tasks.Task(ordinal)
@@ -221,6 +249,15 @@ func (e *engine) task(ordinal int) (t *abi.Task, size int, err error) {
 	}
 	t, err = DecodeTask(raw)
 	return t, len(raw), err
+}
+
+// failFast ends the others where that was asked for.
+func (e *engine) failFast() {
+	if e.FailFast {
+		e.cut.Store(true)
+		e.stopAdmission(ErrFailFast)
+		e.cancel(ErrFailFast)
+	}
 }
 
 // fail ends the whole attempt.

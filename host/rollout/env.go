@@ -138,7 +138,7 @@ func (v *env) refuse(ctx context.Context, err error, partial []wire.Trace) error
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failures[string(f.Source)+"/"+f.Kind] = f
-	v.exit = v.exit || e.Status == abi.ServerExited || e.Status == abi.ConnectionLost
+	v.exit = v.exit || serverEnded(f)
 	if len(partial) > 0 {
 		v.lost = append(v.lost, lost{partial, f})
 	}

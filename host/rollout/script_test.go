@@ -17,7 +17,7 @@ import (
 
 // order is what the scripted env-server does with one run of a task.
 type order struct {
-	Do     string   // "" replies; hold, refuse, peer, die, torn, late, garbage, echo
+	Do     string   // "" replies; hold, refuse, peer, die, garbage
 	Say    string   `json:",omitempty"` // the completion
 	Stop   string   `json:",omitempty"` // the trace's stop_condition
 	Finish string   `json:",omitempty"` // the call's finish reason
@@ -28,8 +28,8 @@ type order struct {
 	Reward *float64 `json:",omitempty"`
 	Weight float64  `json:",omitempty"`
 	Cost   *float64 `json:",omitempty"`
-	Drop   string   `json:",omitempty"` // of echo: a field that its task class does not know
-	Touch  string   `json:",omitempty"` // a file that is made when the order is begun
+	Drop   string   `json:",omitempty"` // a field that its task class does not know
+	Once   string   `json:",omitempty"` // a file that is made when the order is begun; where it is, the run just replies
 }
 
 // scripted is the env-server while it serves. Its counters are gates: a run waits on cond for what
@@ -94,26 +94,26 @@ func (s *scripted) run(ctx context.Context, req *zmqio.Request, q *wire.RunReque
 			return wire.EncodeFailure("order: " + err.Error())
 		}
 	}
-	if o.Touch != "" {
-		if err := os.WriteFile(o.Touch, nil, 0o600); err != nil {
-			return wire.EncodeFailure(err.Error())
+	if o.Once != "" {
+		f, err := os.OpenFile(o.Once, os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return s.reply(req, q, order{}, n)
 		}
+		_ = f.Close()
 	}
 	s.await(func() bool { return s.held >= o.Held && s.runs >= o.Seen })
 	switch o.Do {
-	case "", "echo":
+	case "":
 		return s.reply(req, q, o, n)
 	case "hold":
 		_ = req.Delta(s.opening(s.trace(q, o, n)))
 		return s.hold(ctx)
-	case "late": // its answer is on the wire before its cancel is
-		s.hold(ctx)
-		return s.reply(req, q, o, n)
 	case "refuse":
 		return wire.EncodeFailure("ValidationError: no")
 	case "peer":
 		return wire.EncodeFailure("RuntimeError: no")
 	case "garbage":
+		_ = req.Delta(s.opening(s.trace(q, o, n)))
 		return []byte("secret-value is no msgpack")
 	case "die":
 		fmt.Fprintln(os.Stderr, "last words")
