@@ -72,7 +72,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(
 		a.runCmd(), a.resumeCmd(), a.retryCmd(), a.showCmd(), a.lsCmd(),
-		a.serveCmd(), a.configCmd(), a.versionCmd(),
+		a.serveCmd(), a.configCmd(), a.pluginCmd(), a.versionCmd(),
 	)
 	return root
 }

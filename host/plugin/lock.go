@@ -148,6 +148,15 @@ func (b *Builder) Lock(ctx context.Context, folder, alias, source string) (Locke
 	return out, nil
 }
 
+// NewLocked is [Builder.Lock] with the cache in the user's cache folder.
+func NewLocked(ctx context.Context, folder, alias, source string) (Locked, error) {
+	cache, err := defaultCacheDir()
+	if err != nil {
+		return Locked{}, err
+	}
+	return (&Builder{CacheDir: cache}).Lock(ctx, folder, alias, source)
+}
+
 // tree is the sha256 over what a source folder is built from, whatever the toolchain.
 func (b *Builder) tree(ctx context.Context, dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
