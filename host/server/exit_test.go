@@ -193,9 +193,7 @@ func TestServer_Exit_Queued(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			sp := spec(t, transport, script{})
 			s := start(t, sp)
-			if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			suspend(t, s)
 			const n = 8
 			pad := strings.Repeat("x", 16<<20)
 			var ends []<-chan ending

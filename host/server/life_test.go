@@ -248,9 +248,7 @@ func TestServer_Stop_Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ch := send(ctx, s, task{Do: "hold"})
 	run(t, s, task{Do: "wait", When: 1})
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, s)
 	cancel(why)
 	until(t, "the cancel", func() bool { return s.client.Stats().Cancels == 1 })
 	if err := s.Stop(ctx); err != nil { // at once
@@ -313,9 +311,7 @@ func TestServer_HostKilled(t *testing.T) {
 func TestServer_Suspended(t *testing.T) {
 	both(t, func(t *testing.T, transport string) {
 		s := start(t, spec(t, transport, script{}))
-		if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		suspend(t, s)
 		ch := send(context.Background(), s, task{Do: "reply", Name: "late"})
 		until(t, "the request is sent", func() bool { return s.client.Stats().Sent >= 2 })
 		select {

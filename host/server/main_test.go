@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -198,6 +199,24 @@ func gone(t testing.TB, s *Server, sp Spec) {
 			t.Errorf("goroutines are left: %v", err)
 		}
 	}
+}
+
+// suspend stops a server, and waits until all its threads have stopped where that can be seen.
+func suspend(t testing.TB, s *Server) {
+	t.Helper()
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the stop", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.PID()))
+		for _, name := range threads {
+			b, err := os.ReadFile(name)
+			if i := bytes.LastIndexByte(b, ')'); err == nil && i >= 0 && !bytes.HasPrefix(b[i+1:], []byte(" T")) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // nothingLeft looks for processes with the mark of sp.

@@ -71,9 +71,7 @@ func TestServer_StallAfter_Hung(t *testing.T) {
 	ends := []<-chan ending{
 		send(context.Background(), s, task{Do: "hold"}), send(context.Background(), s, task{Do: "hold"}),
 	}
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, s)
 	for _, ch := range ends {
 		stalled(t, s, await(t, "an end", ch).err)
 	}
@@ -126,9 +124,7 @@ func TestServer_Health(t *testing.T) {
 	s := start(t, sp)
 	ch := send(context.Background(), s, task{Do: "stream", Name: "slow"})
 	run(t, s, task{Do: "wait", When: 1})
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, s)
 	until(t, "the warning", func() bool { return ev.has(EventUnresponsive) })
 	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
