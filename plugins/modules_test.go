@@ -21,6 +21,7 @@ func modules() map[string][]string {
 		"jsonl":                     base,
 		"exact-match":               base,
 		"ifeval":                    base,
+		"json-schema":               base,
 		"multiple-choice":           base,
 		"numeric":                   base,
 		"regex":                     base,
