@@ -139,8 +139,12 @@ func (e *engine) try(ctx, admit context.Context, j *job) (end ending, recorded b
 		b = e.drive(ctx, srv, j)
 	}
 	end = judge(ctx, b)
+	// What ends admission does so before the slot is another's.
 	if end.outcome == failure.Errored && j.final(end) {
-		e.failFast() // before the slot is another's
+		e.failFast()
+	}
+	if wrong, ok := errors.AsType[*EchoError](b.err); ok {
+		e.fail(wrong)
 	}
 	e.leave()
 	if !b.sent && e.Replays == 0 && b.err != nil && errors.Is(b.err, srv.Err()) {
@@ -148,13 +152,7 @@ func (e *engine) try(ctx, admit context.Context, j *job) (end ending, recorded b
 		e.cut.Store(true)
 		return ending{outcome: failure.Dropped}, false
 	}
-	if end, recorded = e.record(ctx, j, b, end); !recorded {
-		return end, false
-	}
-	if wrong, ok := errors.AsType[*EchoError](b.err); ok {
-		e.fail(wrong)
-	}
-	return end, true
+	return e.record(ctx, j, b, end)
 }
 
 // drive makes the host's one `run`.
