@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/wevalr/wevalr/host/config"
 	"github.com/wevalr/wevalr/host/display"
 	"github.com/wevalr/wevalr/host/journal"
-	"github.com/wevalr/wevalr/host/server"
 )
 
 // notBuilt refuses what the eval file may say and this version cannot do yet: a key that has no effect
@@ -25,11 +22,6 @@ func notBuilt(cfg *config.Config) error {
 		}
 	}
 	s := &cfg.Server
-	refuse(s.OnExit == "restart", "server.on_exit", `write "fail", and go on with wevalr resume`)
-	refuse(s.OnWorkerExit != "auto", "server.on_worker_exit", "leave it out, and use instances = N: wevalr is then the pool")
-	refuse(s.StallAfter > 0, "server.stall_after", "leave it out: a healthy rollout has no time limit")
-	refuse(s.FirstReply > 0, "server.first_reply", "leave it out")
-	refuse(s.Warm == "on", "server.warm", "leave it out")
 	refuse(s.Containment == "cgroup", "server.containment", `write "warden" or leave it out`)
 	if b.Len() == 0 {
 		return nil
@@ -63,59 +55,6 @@ func (a *attempt) announce(c journal.Counts) {
 func (a *attempt) leave(code int) {
 	a.progress.Notice("what may be left behind: the env-servers of " + a.run.Dir() + "/" + journal.LogsDir + " until their warden has swept")
 	a.exit(code)
-}
-
-func (a *attempt) recordStarted(set *server.Set) {
-	for _, s := range set.Servers() {
-		a.record(journal.ServerEvent{
-			At: time.Now(), Event: journal.ServerReady, Instance: s.Instance(), Generation: s.Generation(),
-			PID: s.PID(), Log: s.Log(), Reason: "containment " + s.Containment(),
-		})
-		a.progress.Notice(fmt.Sprintf("env-server ready: pid %d, containment %s, log %s", s.PID(), s.Containment(), s.Log()))
-	}
-}
-
-// recordEnded writes how each server ended, ours or its own doing.
-func (a *attempt) recordEnded(set *server.Set) {
-	for _, s := range set.Servers() {
-		a.record(serverEnd(s.Instance(), s.Generation(), s.Log(), s.Err()))
-	}
-}
-
-// recordNotReady writes the end of a server that never answered.
-func (a *attempt) recordNotReady(err error) {
-	if nr, ok := errors.AsType[*server.NotReadyError](err); ok && nr.Exited != nil {
-		a.record(serverEnd(nr.Exited.Instance, nr.Exited.Generation, nr.Exited.LogRel, nr.Exited))
-	}
-}
-
-func serverEnd(instance, generation int, log string, err error) journal.ServerEvent {
-	ev := journal.ServerEvent{At: time.Now(), Event: journal.ServerExited, Instance: instance, Generation: generation, Log: log}
-	var exited *server.ExitedError
-	var lost *server.ConnLostError
-	switch {
-	case errors.As(err, &exited):
-		ev.PID, ev.UptimeS = exited.PID, exited.Uptime.Seconds()
-		if exited.Signal != 0 {
-			n := int(exited.Signal)
-			ev.Signal = &n
-		} else {
-			code := exited.Code
-			ev.Code = &code
-		}
-		if exited.Requested {
-			ev.Reason = "stopped by wevalr"
-		}
-	case errors.As(err, &lost):
-		ev.PID, ev.UptimeS, ev.Reason = lost.PID, lost.Uptime.Seconds(), "connection lost: "+lost.Cause.Error()
-	}
-	return ev
-}
-
-func (a *attempt) record(ev journal.ServerEvent) {
-	if err := a.run.Server(ev); err != nil {
-		a.log.Warn("server event not recorded", slog.Any("err", err))
-	}
 }
 
 // taskError says whose fault a task set is: a changed one is the operator's business.

@@ -30,9 +30,9 @@ var doors = map[string][]string{
 	"host/report":  {"host/journal", "host/stats", "host/failure"},
 	"host/display": {"host/journal", "host/stats", "host/failure"},
 	"host/author":  {"host/plugin", "host/plugin/meter", "plugins/abi"},
-	"plugins/sdk":  {"plugins/abi", "plugins/sdk/"},
+	"plugins/sdk":  {"plugins/abi"},
 	"plugins/sdk/": {"plugins/abi", "plugins/sdk", "plugins/sdk/"}, // sdktest, codec, json
-	"plugins/":     {"plugins/abi", "plugins/sdk", "plugins/sdk/"},
+	"plugins/":     {"plugins/abi", "plugins/sdk", "plugins/sdk/", "plugins/internal/"},
 	"testplugins/": {"plugins/abi", "plugins/sdk", "plugins/sdk/"},
 }
 
@@ -98,11 +98,8 @@ func mayImport(room, target string) bool {
 	return false
 }
 
-// inside reports whether target is room's own inner part (x/internal/…) or room is a part of target's.
-func inside(room, target string) bool {
-	return strings.HasPrefix(target, room+"/internal/") || strings.Contains(room, "/internal/") &&
-		strings.HasPrefix(target, room[:strings.Index(room, "/internal/")])
-}
+// inside reports whether target lies in the room's own folder.
+func inside(room, target string) bool { return strings.HasPrefix(target, room+"/") }
 
 func owned(room string, rooms []string) bool {
 	return slices.ContainsFunc(rooms, func(r string) bool { return room == r || strings.HasPrefix(room, r+"/") })

@@ -11,8 +11,9 @@ import (
 // minSecret is the shortest value that is masked, in bytes: a shorter one would hit ordinary text.
 const minSecret = 8
 
-// secret is a value that must not be written, as it looks inside a JSON string, and what stands for it.
-type secret struct{ value, mask []byte }
+// secret is a value that must not be written: as it is, as it looks inside a JSON string, and what stands
+// for it there.
+type secret struct{ raw, value, mask []byte }
 
 // secrets are the values of the variables that client names or whose name looks like a credential.
 // short lists named ones that are too short to be masked.
@@ -29,7 +30,7 @@ func secrets(environ, named []string) (found []secret, short []string) {
 			}
 			continue
 		}
-		found = append(found, secret{value: jsonText(value), mask: jsonText("[" + name + "]")})
+		found = append(found, secret{raw: []byte(value), value: jsonText(value), mask: jsonText("[" + name + "]")})
 	}
 	// The longest first: a secret may contain another.
 	sort.SliceStable(found, func(i, j int) bool { return len(found[i].value) > len(found[j].value) })
@@ -96,4 +97,17 @@ func maskValues(line []byte, s secret) []byte {
 		out = append(out, bytes.ReplaceAll(text, s.value, s.mask)...)
 	}
 	return append(out, line...)
+}
+
+// rawMasker masks bytes of any form, and keeps their length: a msgpack reply stays readable.
+func rawMasker(list []secret) func([]byte) []byte {
+	if len(list) == 0 {
+		return nil
+	}
+	return func(raw []byte) []byte {
+		for _, s := range list {
+			raw = bytes.ReplaceAll(raw, s.raw, bytes.Repeat([]byte("*"), len(s.raw)))
+		}
+		return raw
+	}
 }

@@ -78,6 +78,9 @@ func (h *Host) Run(ctx context.Context, opt RunOptions) (int, error) {
 		return 0, err
 	}
 	defer ps.close(ctx)
+	if err := checkLock(ctx, opt.Config, ps); err != nil {
+		return 0, err
+	}
 	if opt.DryRun {
 		return 0, h.dryRun(ctx, cfg, ps, opt.JSON)
 	}
@@ -217,21 +220,16 @@ func (a *attempt) execute(ctx context.Context) *ending {
 	end := &ending{}
 	var servers rollout.Servers = noServers{}
 	if a.anythingOwed() {
-		set, err := startServers(ctx, a.cfg, a.run, a.log)
+		set, err := a.startServers(ctx)
 		if err != nil {
 			end.interrupted = int(stops.code.Load())
 			if end.err = err; end.interrupted == 0 {
 				end.died = err
-				a.recordNotReady(err)
 			}
 			return end
 		}
-		a.recordStarted(set)
 		servers = set
-		defer func() {
-			_ = set.Stop(context.WithoutCancel(ctx))
-			a.recordEnded(set)
-		}()
+		defer func() { _ = set.Stop(context.WithoutCancel(ctx)) }()
 	}
 	res, err := rollout.Run(ctx, a.spec(servers, stops.drain))
 	end.interrupted = int(stops.code.Load())
@@ -274,8 +272,8 @@ func (a *attempt) spec(servers rollout.Servers, drain <-chan struct{}) rollout.S
 	return rollout.Spec{
 		Journal: a.run, Tasks: a.tasks, Rollouts: a.cfg.Tasks.NumRollouts, Owed: a.owed,
 		Servers: servers, Driver: a.plugins.driver, Scorers: a.plugins.scorers, Request: request(a.cfg),
-		MaxConcurrent: a.cfg.Run.MaxConcurrent, Retries: a.cfg.Run.Retries, FailFast: a.cfg.Run.FailFast,
-		Drain: drain, Mask: masker(list), Observer: a.progress, Logger: a.log,
+		CheckEcho: a.cfg.Server.Kind() != config.Embedded, MaxConcurrent: a.cfg.Run.MaxConcurrent, Retries: a.cfg.Run.Retries, FailFast: a.cfg.Run.FailFast,
+		Drain: drain, Mask: masker(list), MaskRaw: rawMasker(list), Observer: a.progress, Logger: a.log,
 	}
 }
 

@@ -3,38 +3,56 @@ package host
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/wevalr/wevalr/host/config"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/server"
 )
 
+// healthEvery is how often a server is asked for health while it works: a hint for the operator, since
+// a busy server may well be late.
+const healthEvery = 30 * time.Second
+
 // startServers starts the env-servers that the eval file names and waits until they are ready.
-func startServers(ctx context.Context, cfg *config.Config, run *journal.Run, log *slog.Logger) (*server.Set, error) {
-	argv, err := serverArgv(cfg, run)
+func (a *attempt) startServers(ctx context.Context) (*server.Set, error) {
+	argv, err := serverArgv(a.cfg, a.run)
 	if err != nil {
 		return nil, err
 	}
-	specs := make([]server.Spec, cfg.Server.Instances)
+	c := &a.cfg.Server
+	specs := make([]server.Spec, c.Instances)
 	for i := range specs {
-		rel := filepath.Join(journal.LogsDir, filepath.Base(run.LogDir()), fmt.Sprintf("server-%d-1.log", i+1))
+		rel := filepath.Join(journal.LogsDir, filepath.Base(a.run.LogDir()), fmt.Sprintf("server-%d-{generation}.log", i+1))
 		specs[i] = server.Spec{
-			Argv: argv, Env: serverEnv(cfg), Dir: cfg.Server.Cwd,
-			Address: cfg.Server.Address, Transport: cfg.Server.Transport,
-			Attempt: run.Attempt(), Instance: i + 1, Generation: 1,
-			LogPath: filepath.Join(run.Dir(), rel), LogRel: rel,
-			StartTimeout: cfg.Server.StartTimeout, CancelGrace: cfg.Server.CancelGrace,
-			StopGrace: cfg.Server.StopGrace, DrainLimit: cfg.Server.DrainLimit, Settle: cfg.Server.Settle,
-			ReplyMax: int64(cfg.Server.ReplyMaxMiB) << 20, Budget: int64(cfg.Run.ReplyBudgetMiB) << 20,
-			Containment: cfg.Server.Containment, Logger: log,
+			Argv: argv, Env: serverEnv(a.cfg), Dir: c.Cwd, Address: c.Address, Transport: c.Transport,
+			Attempt: a.run.Attempt(), Instance: i + 1, Generation: 1,
+			LogPath: filepath.Join(a.run.Dir(), rel), LogRel: rel,
+			StartTimeout: c.StartTimeout, CancelGrace: c.CancelGrace, StopGrace: c.StopGrace, DrainLimit: c.DrainLimit, Settle: c.Settle,
+			Warm: c.Warm, FirstReply: c.FirstReply, StallAfter: c.StallAfter,
+			OnWorkerExit: c.OnWorkerExit, SuspectAfter: c.SuspectAfter, HealthEvery: healthEvery,
+			OnExit: c.OnExit, MaxRestarts: c.MaxRestarts, RestartWindow: c.RestartWindow, Events: a.serverEvent,
+			ReplyMax: int64(c.ReplyMaxMiB) << 20, Budget: int64(a.cfg.Run.ReplyBudgetMiB) << 20,
+			Containment: c.Containment, Logger: a.log,
 		}
 	}
-	return server.StartSet(ctx, specs)
+	set, err := server.StartSet(ctx, specs)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range set.Servers() {
+		where := "pid " + strconv.Itoa(s.PID()) + ", containment " + s.Containment()
+		if c.Address != "" {
+			where = "at " + c.Address
+		}
+		a.progress.Notice(fmt.Sprintf("env-server ready: %s, log %s", where, s.Log()))
+	}
+	return set, nil
 }
 
 // serverArgv is the command of the eval file, or wevalr itself as the embedded env-server.

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/rollout"
@@ -210,6 +211,8 @@ func (a *attempt) exitCode(s *journal.Summary, end *ending) int {
 		return end.interrupted
 	case end.died != nil:
 		return ExitServer
+	case end.err != nil && failure.Of(end.err).Source == failure.Config:
+		return ExitUsage
 	case end.err != nil, s.Planned == 0, s.Cancelled+s.NeverRun > 0:
 		return ExitIncomplete
 	}
