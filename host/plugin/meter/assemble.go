@@ -214,7 +214,12 @@ func (x *rewriter) nameSection() []byte {
 		body := r.bytes()
 		switch id {
 		case moduleName:
-			s = appendBytes(append(s, id), body)
+			f := &reader{b: x.b, pos: r.pos - len(body), end: r.pos}
+			if name := f.name(); f.err != nil || f.pos != f.end || r.err != nil {
+				return nil
+			} else if name != "" {
+				s = appendBytes(append(s, id), body)
+			}
 		case functionNames:
 			f := &reader{b: x.b, pos: r.pos - len(body), end: r.pos}
 			n := f.count("names")
@@ -223,7 +228,7 @@ func (x *rewriter) nameSection() []byte {
 				names = appendU32(names, x.function(f.u32()))
 				names = appendBytes(names, f.name())
 			}
-			if f.err != nil {
+			if f.err != nil || f.pos != f.end {
 				return nil
 			}
 			s = appendBytes(append(s, id), names)

@@ -7,7 +7,8 @@ import "fmt"
 type Caps struct {
 	Bytes     int // the file; 32 MiB
 	Types     int // 10,000
-	Arity     int // parameters, and results, of a type; 1,000
+	Params    int // of a type; 100
+	Results   int // of a type; 16
 	Imports   int // 1,000
 	Functions int // 50,000
 	Globals   int // 10,000
@@ -35,7 +36,8 @@ func (c Caps) filled() *Caps {
 	}
 	fill(&c.Bytes, 32<<20)
 	fill(&c.Types, 10_000)
-	fill(&c.Arity, 1_000)
+	fill(&c.Params, 100)
+	fill(&c.Results, 16)
 	fill(&c.Imports, 1_000)
 	fill(&c.Functions, 50_000)
 	fill(&c.Globals, 10_000)
@@ -86,7 +88,7 @@ func (c *Caps) entries(r *reader, at, n int) {
 
 func (c *Caps) signature(r *reader, at int, t FuncType) {
 	if c != nil {
-		r.cap(at, "parameters", len(t.Params), c.Arity, "pass values through memory")
-		r.cap(at, "results", len(t.Results), c.Arity, "pass values through memory")
+		r.cap(at, "parameters", len(t.Params), c.Params, "pass values through memory")
+		r.cap(at, "results", len(t.Results), c.Results, "pass values through memory")
 	}
 }

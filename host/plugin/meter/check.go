@@ -187,6 +187,7 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 			max(l.Locals, f.locals), max(l.Depth, f.depth), max(l.BrTable, f.brTable),
 			max(l.Blocks, f.blocks), max(l.Body, f.size),
 		}
+		f.arity = w.arity
 		info.Cost += f.cost()
 		if info.Cost > c.Cost {
 			r.fail(at, "compile cost", fmt.Sprintf("over %d ms after %d of %d functions", c.Cost/1e6, i+1, len(m.bodies)))
@@ -200,7 +201,7 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 
 // shape is what the time to compile a function depends on.
 type shape struct {
-	size, locals, loops, blocks, depth, branches, calls, mutable int
+	size, locals, loops, blocks, depth, branches, calls, mutable, arity int
 
 	brTable, labels int    // largest, and all, of the br_tables
 	brTables        uint64 // sum of their squares
@@ -219,6 +220,6 @@ func (f shape) cost() uint64 {
 		3*blocks*blocks +
 		f.brTables +
 		2_000*u(f.loops)*u(f.locals+2) +
-		2_000*joins*u(max(f.locals-16, 0)) +
+		2_000*joins*u(max(f.locals-16, 0)+f.arity) +
 		400*u(f.calls)*u(f.mutable+2)
 }

@@ -99,6 +99,7 @@ type body struct {
 	m      *module
 	typ    FuncType
 	locals uint64 // parameters included
+	arity  int    // most values that a block of several takes or gives
 	frames []frame
 	dead   bool // set by the one who walks: branches from here do not count
 	instr  instr
@@ -110,6 +111,9 @@ func (w *body) open(m *module, i int) {
 	*w = body{m: m, frames: w.frames[:0], typ: m.types[m.ownFuncs()[i]]}
 	w.r = reader{b: m.b, pos: m.bodies[i].pos, end: m.bodies[i].end, section: "code"}
 	w.locals = uint64(len(w.typ.Params))
+	if n := len(w.typ.Results); n > 1 {
+		w.arity = n
+	}
 	n := w.r.count("local groups")
 	for ; n > 0 && w.r.err == nil; n-- {
 		w.locals += uint64(w.r.u32())
@@ -186,7 +190,7 @@ func (w *body) next() bool {
 	case op == opF64Const:
 		r.skip(8)
 	case op == opRefNull:
-		valType(r)
+		refType(r)
 	case op == prefixMisc:
 		w.misc()
 	case op == prefixSIMD:
@@ -244,6 +248,9 @@ func (w *body) blockType() {
 	t := w.r.s(33)
 	if t >= 0 {
 		w.r.below(at, "type index", uint32(t), uint32(len(w.m.types)))
+		if w.r.err == nil {
+			w.arity = max(w.arity, len(w.m.types[t].Params), len(w.m.types[t].Results))
+		}
 		return
 	}
 	w.r.pos = at
@@ -297,10 +304,16 @@ func (w *body) misc() {
 	}
 }
 
+// simd reads the number as the engine does, which takes the first byte for all of it: numbers from
+// 128 on are followed by a byte 1, which the engine runs as a nop. Any other byte there would be an
+// instruction that it sees and we do not.
 func (w *body) simd() {
 	r := &w.r
-	sub := r.u32()
-	w.instr.op = prefixSIMD<<8 | int(sub&0xff)
+	sub := r.byte()
+	if sub >= 0x80 && r.byte() != 1 {
+		r.fail(w.instr.at, "opcode", "0xfd and a number over 255, or written too long")
+	}
+	w.instr.op = prefixSIMD<<8 | int(sub)
 	switch {
 	case sub <= 11 || sub == 92 || sub == 93:
 		w.memArg()
@@ -311,7 +324,5 @@ func (w *body) simd() {
 	case sub >= 84 && sub <= 91:
 		w.memArg()
 		r.skip(1)
-	case sub > 255:
-		r.fail(w.instr.at, "opcode", fmt.Sprintf("0xfd %d", sub))
 	}
 }

@@ -175,12 +175,18 @@ func (m *module) parseImport(r *reader) {
 }
 
 func parseTable(r *reader) table {
-	at := r.pos
-	t := valType(r)
-	if t != FuncRef && t != ExternRef {
-		r.fail(at, "table type", t.String())
-	}
+	t := refType(r)
 	return table{t, parseLimits(r)}
+}
+
+// refType is one byte: the longer forms of later versions would shift what follows.
+func refType(r *reader) ValType {
+	at := r.pos
+	t := ValType(r.byte())
+	if t != FuncRef && t != ExternRef {
+		r.fail(at, "reference type", t.String())
+	}
+	return t
 }
 
 func parseLimits(r *reader) limits {
@@ -226,12 +232,12 @@ func (m *module) parseConst(r *reader) constExpr {
 		c.index = r.u32()
 		r.below(at, "global index", c.index, uint32(len(m.globals)))
 	case opRefNull:
-		valType(r)
+		refType(r)
 	case opRefFunc:
 		c.index = r.u32()
 		r.below(at, "function index", c.index, uint32(len(m.funcs)))
 	case prefixSIMD:
-		if r.u32() != simdConst {
+		if r.byte() != simdConst {
 			r.fail(at, "constant expression", "not a constant")
 		}
 		r.skip(16)
@@ -286,7 +292,11 @@ func (m *module) parseElement(r *reader) {
 	}
 	if e.flags&(elemNotActive|elemExplicit) != 0 {
 		from := r.pos
-		r.byte()
+		if e.flags&elemExprs != 0 {
+			refType(r)
+		} else {
+			r.zero("element kind")
+		}
 		e.kind = m.b[from:r.pos]
 	}
 	at = r.pos
