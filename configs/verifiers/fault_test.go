@@ -61,7 +61,7 @@ func TestFault_Exit(t *testing.T) {
 				e := newEval(t, m.base(), v.command(t, "faulty")+fmt.Sprintf("transport = %q\ndrain_limit = %q", transport, drain), plain(n))
 				full := m.hold(finished, flying)
 				p := e.start(t, "run", e.file, "--json", "-c", fmt.Sprint(flying))
-				within(t, full, "calls in flight", e.story)
+				p.comes(full, "calls in flight")
 				pid := e.serverPID(t)
 				s.do(t, m, pid)
 				gone := until(t, func() bool { return dead(pid) })
@@ -135,7 +135,7 @@ func TestFault_Stop(t *testing.T) {
 			e := newEval(t, m.base(), v.command(t, "words"), plain(flying+10))
 			full := m.hold(2, flying)
 			p := e.start(t, "run", e.file, "--json", "-c", fmt.Sprint(flying))
-			within(t, full, "calls in flight", e.story)
+			p.comes(full, "calls in flight")
 			pid := e.serverPID(t)
 			kill(t, pid, syscall.SIGSTOP)
 			until(t, func() bool { return state(pid) == "T" })
@@ -161,7 +161,7 @@ func TestFault_Cancel(t *testing.T) {
 			e := newEval(t, m.base(), v.command(t, "words", "--workers", workers), plain(flying+20))
 			full := m.hold(4, flying)
 			p := e.start(t, "run", e.file, "--json", "-c", fmt.Sprint(flying))
-			within(t, full, "calls in flight", e.story)
+			p.comes(full, "calls in flight")
 			kill(t, p.Process.Pid, syscall.SIGTERM) // as ^C twice: cancel what is in flight, drain
 			r := p.wait()
 			if r.code != 143 || r.summary.Completed != 4 || r.summary.Cancelled != flying || r.summary.Errors != 0 {

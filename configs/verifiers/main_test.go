@@ -235,6 +235,28 @@ func (e *eval) start(t *testing.T, args ...string) *process {
 	return p
 }
 
+// comes waits for ch; a wevalr that ends first is a failure.
+func (p *process) comes(ch <-chan struct{}, what string) {
+	p.t.Helper()
+	either := make(chan struct{})
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		defer close(either)
+		select {
+		case <-ch:
+		case <-p.done:
+		case <-stop:
+		}
+	}()
+	within(p.t, either, what, p.eval.story)
+	select {
+	case <-ch:
+	default:
+		p.t.Fatalf("wevalr ended before: %s\n%s\n%s", what, p.stderr.String(), p.eval.story())
+	}
+}
+
 // wait waits for its end.
 func (p *process) wait() result {
 	p.t.Helper()
