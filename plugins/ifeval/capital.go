@@ -22,11 +22,14 @@ func countCapitalWords(s string) (n int) {
 // cutWord is what stands before the next mark that stands by itself, and how many bytes it takes with it.
 func cutWord(s string) (word string, used int) {
 	for i, r := range s {
+		if wordRune(r) {
+			continue
+		}
 		_, size := utf8.DecodeRuneInString(s[i:])
 		rest := s[i+size:]
 		next, _ := utf8.DecodeRuneInString(rest)
 		switch {
-		case strings.ContainsRune("\"«»“”‘’„`;@#$%&?!*[](){}<>\u2012\u2013\u2014\u2015", r):
+		case alone(r):
 			return s[:i], len(s) - len(rest)
 		case (r == ':' || r == ',') && !unicode.IsDigit(next): // not within a number
 			return s[:i], len(s) - len(rest)
@@ -37,21 +40,33 @@ func cutWord(s string) (word string, used int) {
 	return s, len(s)
 }
 
+// alone are the marks that stand by themselves wherever they are.
+func alone(r rune) bool {
+	switch r {
+	case '"', '`', ';', '@', '#', '$', '%', '&', '?', '!', '*', '[', ']', '(', ')', '{', '}', '<', '>',
+		'«', '»', '“', '”', '‘', '’', '„', '\u2012', '\u2013', '\u2014', '\u2015':
+		return true
+	}
+	return false
+}
+
 // capitals counts the parts of a word that are in capitals.
 func capitals(word string) (n int) {
+	if strings.IndexFunc(word, upperRune) < 0 {
+		return 0
+	}
 	word, tail := clitic(word, "'s", "'m", "'d", "'")
-	if isUpper(tail) {
-		n++
-	}
+	n += oneIf(isUpper(tail))
 	word, tail = clitic(word, "'ll", "'re", "'ve", "n't")
-	if isUpper(tail) {
-		n++
-	}
+	n += oneIf(isUpper(tail))
 	return n + upperParts(word)
 }
 
 // clitic splits one of the endings off a word, in small letters or in capitals but not mixed.
 func clitic(word string, endings ...string) (head, tail string) {
+	if i := strings.LastIndexByte(word, '\''); i < len(word)-3 || i < 0 {
+		return word, ""
+	}
 	for _, e := range endings {
 		for _, form := range []string{e, strings.ToUpper(e)} {
 			rest, ok := strings.CutSuffix(word, form)
@@ -65,6 +80,9 @@ func clitic(word string, endings ...string) (head, tail string) {
 
 // upperParts counts a word, or the parts of one that is two: CANNOT is CAN and NOT.
 func upperParts(word string) int {
+	if len(word) < len("D'YE") {
+		return oneIf(isUpper(word))
+	}
 	for _, c := range [...]struct{ whole, first string }{
 		{"CANNOT", "CAN"},
 		{"GIMME", "GIM"},
@@ -83,17 +101,14 @@ func upperParts(word string) int {
 		last, _ := utf8.DecodeLastRuneInString(before)
 		next, _ := utf8.DecodeRuneInString(after)
 		if !wordRune(last) && !wordRune(next) {
-			n := 1 // the second part
-			if isUpper(before + c.first) {
-				n++
-			}
-			if isUpper(after) {
-				n++
-			}
-			return n
+			return oneIf(isUpper(before+c.first)) + 1 + oneIf(isUpper(after))
 		}
 	}
-	if isUpper(word) {
+	return oneIf(isUpper(word))
+}
+
+func oneIf(ok bool) int {
+	if ok {
 		return 1
 	}
 	return 0

@@ -8,10 +8,16 @@ import (
 // undecided is the language of a text that has letters, but nothing that tells languages apart.
 const undecided = "?"
 
+// maxDetect bounds what is read of a text to tell its language. Bytes.
+const maxDetect = 32 << 10
+
 // detect tells the language of a text (ISO 639-1), "" for one without letters. It is no langdetect: the
 // script with the most letters decides, and within a script the letters that only one language has, or the
 // commonest words. Where these give nothing it is undecided.
+//
+// The beginning is enough: langdetect reads 10,000 characters too.
 func detect(s string) string {
+	s = s[:min(len(s), maxDetect)]
 	count := map[string]int{}
 	for _, r := range s {
 		if r < 0x80 {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"slices"
 	"strings"
+	"sync"
 )
 
 // model stands for Punkt's trained tables. Which words are known in small letters is asked of the text itself
@@ -12,18 +12,39 @@ type model struct {
 	seen    map[string]bool // words of the text in small letters; made when first asked
 	outline bool            // the run at hand begins its line, so that a letter is a mark, not a name's
 
-	abbr, starters, inNames, common, afterNumber []string
+	*lists
 }
 
-func newModel(text string) *model {
-	return &model{
-		text:        text[:min(len(text), 64<<10)], // enough to know its words
-		abbr:        strings.Fields(abbreviations),
-		starters:    strings.Fields(sentenceStarters),
-		inNames:     strings.Fields(wordsInNames),
-		common:      strings.Fields(commonWords),
-		afterNumber: strings.Fields(wordsAfterNumber),
+// lists are the words of the model that are always there.
+type lists struct{ abbr, starters, inNames, common, afterNumber words }
+
+type words map[string]struct{}
+
+func (w words) has(word string) bool {
+	_, ok := w[word]
+	return ok
+}
+
+func set(text string) words {
+	w := words{}
+	for s := range strings.FieldsSeq(text) {
+		w[s] = struct{}{}
 	}
+	return w
+}
+
+var theLists = sync.OnceValue(func() *lists {
+	return &lists{
+		abbr:        set(abbreviations),
+		starters:    set(sentenceStarters),
+		inNames:     set(wordsInNames),
+		common:      set(commonWords),
+		afterNumber: set(wordsAfterNumber),
+	}
+})
+
+func newModel(text string) *model {
+	return &model{text: text[:min(len(text), 64<<10)], lists: theLists()} // enough to know its words
 }
 
 // The lists hold facts about the English model: how it classes common words. Rare ones, such as the initials
@@ -67,16 +88,14 @@ abreast business commodities cooper corrections credit dividend financing inside
 notable pepper review who`
 )
 
-func contains(list []string, word string) bool { return slices.Contains(list, word) }
-
 func (m *model) abbreviation(word string) bool {
-	return contains(m.abbr, word) || contains(m.abbr, word[strings.LastIndexByte(word, '-')+1:])
+	return m.abbr.has(word) || m.abbr.has(word[strings.LastIndexByte(word, '-')+1:])
 }
 
 // small says whether a word after a single letter is known in small letters. A letter that begins a line is a
 // mark: "I. Introduction". Else an unknown word is taken for a name: "Johann S. Bach".
 func (m *model) small(word string) bool {
-	return m.outline || contains(m.common, word) || contains(m.inNames, word) || m.inText(word)
+	return m.outline || m.common.has(word) || m.inNames.has(word) || m.inText(word)
 }
 
 // inText says whether the text itself has the word in small letters.

@@ -246,15 +246,15 @@ func (m *model) decide(t, next *token) {
 		return
 	}
 	word := next.final()
-	if t.withoutPeriod() == number && contains(m.afterNumber, word) {
+	if t.withoutPeriod() == number && m.afterNumber.has(word) {
 		t.ends = false
 		return
 	}
 	capital, initial := upperRune(next.first()), t.initial()
 	// A capital starts a sentence where the word is known in small letters and not as a part of names.
-	starts := capital && (contains(m.common, word) || t.dots && m.inText(word)) && !contains(m.inNames, word)
+	starts := capital && (m.common.has(word) || t.dots && m.inText(word)) && !m.inNames.has(word)
 	if (t.abbr || t.dots) && !initial {
-		if starts || capital && contains(m.starters, word) {
+		if starts || capital && m.starters.has(word) {
 			t.ends = true
 			return
 		}
