@@ -3,12 +3,13 @@ package display
 import (
 	"io"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
 // Clean wraps w so that no control character reaches a terminal: of C0 only newline and tab pass; DEL,
-// C1 and the bidirectional overrides become U+FFFD, as do bytes that are not UTF-8. Safe for
-// concurrent use.
+// C1, the bidirectional controls and the line separators become U+FFFD, as do bytes that are not
+// UTF-8. Safe for concurrent use.
 func Clean(w io.Writer) io.Writer { return &clean{w: w} }
 
 type clean struct {
@@ -21,12 +22,12 @@ type clean struct {
 func (c *clean) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	in := append(c.rest, p...) //nolint:gocritic // rest is replaced below
+	in := p
+	if len(c.rest) > 0 {
+		in = append(c.rest, p...)
+	}
 	out := make([]byte, 0, len(in))
-	for len(in) > 0 {
-		if !utf8.FullRune(in) {
-			break
-		}
+	for len(in) > 0 && utf8.FullRune(in) {
 		r, n := utf8.DecodeRune(in)
 		if harmful(r) || r == utf8.RuneError && n == 1 {
 			out = utf8.AppendRune(out, utf8.RuneError)
@@ -43,13 +44,8 @@ func (c *clean) Write(p []byte) (int, error) {
 }
 
 func harmful(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t':
+	if r == '\n' || r == '\t' {
 		return false
-	case r < 0x20, r >= 0x7f && r < 0xa0:
-		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
-		return true
 	}
-	return false
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

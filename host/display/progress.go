@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,12 +29,18 @@ type Options struct {
 	Finished int // of them, finished by earlier attempts
 }
 
+// patience is how long a notice waits for a slow terminal.
+const patience = 100 * time.Millisecond
+
 // Progress counts what happens and prints it now and then. Safe for concurrent use.
 type Progress struct {
-	w    io.Writer
-	opt  Options
-	stop chan struct{}
-	done chan struct{}
+	opt   Options
+	notes chan note
+	stop  chan struct{}
+	done  chan struct{} // closed when the writing goroutine has ended
+
+	out sync.Mutex // held while w is written
+	w   io.Writer
 
 	mu       sync.Mutex
 	start    time.Time
@@ -42,8 +50,14 @@ type Progress struct {
 	dropped  int
 	retried  int
 	flying   map[flight]time.Time
-	kinds    map[string]int
+	kinds    map[string]bool // of failures that an example was shown of
 	means    map[string]*mean
+}
+
+// note is a line of its own on its way to the terminal.
+type note struct {
+	text    string
+	written chan struct{}
 }
 
 type flight struct {
@@ -62,8 +76,8 @@ func Start(w io.Writer, opt Options) *Progress {
 		opt.Interval = 5 * time.Second
 	}
 	p := &Progress{
-		w: w, opt: opt, stop: make(chan struct{}), done: make(chan struct{}), start: time.Now(),
-		finished: opt.Finished, flying: map[flight]time.Time{}, kinds: map[string]int{}, means: map[string]*mean{},
+		w: w, opt: opt, notes: make(chan note, 64), stop: make(chan struct{}), done: make(chan struct{}), start: time.Now(),
+		finished: opt.Finished, flying: map[flight]time.Time{}, kinds: map[string]bool{}, means: map[string]*mean{},
 	}
 	go p.loop()
 	return p
@@ -71,24 +85,27 @@ func Start(w io.Writer, opt Options) *Progress {
 
 func (p *Progress) loop() {
 	defer close(p.done)
-	if p.opt.Mode == None {
-		<-p.stop
-		return
+	var tick <-chan time.Time
+	if p.opt.Mode != None {
+		t := time.NewTicker(p.opt.Interval)
+		defer t.Stop()
+		tick = t.C
 	}
-	t := time.NewTicker(p.opt.Interval)
-	defer t.Stop()
 	for {
 		select {
-		case <-t.C:
+		case <-tick:
 			p.print()
+		case n := <-p.notes:
+			p.say(n)
 		case <-p.stop:
+			p.flush()
 			p.print()
 			return
 		}
 	}
 }
 
-// Close prints the last state and ends the display.
+// Close prints what waits and the last state, and ends the display. It is called once.
 func (p *Progress) Close() {
 	close(p.stop)
 	<-p.done
@@ -117,13 +134,18 @@ func (p *Progress) Ended(key string, index int, outcome failure.Outcome, f *fail
 	}
 	if f != nil && f.Source != failure.Cancelled {
 		kind := string(f.Source) + ": " + f.Kind
-		if p.kinds[kind]++; p.kinds[kind] == 1 {
+		if !p.kinds[kind] {
+			p.kinds[kind] = true
 			example = fmt.Sprintf("error in %s#%d: %s", key, index, firstLine(f.Error()))
 		}
 	}
 	p.mu.Unlock()
-	if example != "" {
-		p.Notice(example)
+	if example == "" {
+		return
+	}
+	select {
+	case p.notes <- note{text: example}:
+	default: // a terminal that is so slow shows the counts
 	}
 }
 
@@ -150,14 +172,46 @@ func (p *Progress) Retried() {
 	p.retried++
 }
 
-// Notice prints one line of its own.
+// Notice prints one line of its own: at once, if the terminal takes it within 100 ms, else when it does.
 func (p *Progress) Notice(text string) {
+	n := note{text, make(chan struct{})}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case p.notes <- n:
+	case <-late.C:
+		return
+	}
+	select {
+	case <-n.written:
+	case <-p.done:
+		p.flush()
+	case <-late.C:
+	}
+}
+
+// flush prints the notes that wait.
+func (p *Progress) flush() {
+	for {
+		select {
+		case n := <-p.notes:
+			p.say(n)
+		default:
+			return
+		}
+	}
+}
+
+func (p *Progress) say(n note) {
 	switch p.opt.Mode {
 	case None:
 	case JSON:
-		p.emit(map[string]any{"t": "notice", "text": text})
+		p.emit(map[string]any{"t": "notice", "text": n.text})
 	default:
-		fmt.Fprintln(p.w, text) //nolint:errcheck // progress is best effort
+		p.write([]byte(n.text + "\n"))
+	}
+	if n.written != nil {
+		close(n.written)
 	}
 }
 
@@ -165,17 +219,26 @@ func (p *Progress) print() {
 	p.mu.Lock()
 	s := p.state()
 	p.mu.Unlock()
-	if p.opt.Mode == JSON {
+	switch p.opt.Mode {
+	case None:
+	case JSON:
 		p.emit(s.json())
-		return
+	default:
+		p.write([]byte(s.line() + "\n"))
 	}
-	fmt.Fprintln(p.w, s.line()) //nolint:errcheck // progress is best effort
 }
 
 func (p *Progress) emit(v map[string]any) {
 	if b, err := json.Marshal(v); err == nil {
-		p.w.Write(append(b, '\n')) //nolint:errcheck // progress is best effort
+		p.write(append(b, '\n'))
 	}
+}
+
+// write is best effort, as progress is.
+func (p *Progress) write(b []byte) {
+	p.out.Lock()
+	defer p.out.Unlock()
+	_, _ = p.w.Write(b)
 }
 
 // state is what one line shows.
@@ -183,14 +246,14 @@ type state struct {
 	planned, finished, running, errors, dropped, retried int
 	rate                                                 float64
 	eta, oldest                                          time.Duration
-	means                                                []string
+	means                                                map[string]float64
 }
 
 func (p *Progress) state() state {
 	elapsed := time.Since(p.start)
 	s := state{
 		planned: p.opt.Planned, finished: p.finished, running: len(p.flying), errors: p.errors,
-		dropped: p.dropped, retried: p.retried,
+		dropped: p.dropped, retried: p.retried, means: make(map[string]float64, len(p.means)),
 	}
 	if elapsed > 0 {
 		s.rate = float64(p.ended) / elapsed.Seconds()
@@ -202,9 +265,10 @@ func (p *Progress) state() state {
 		s.oldest = max(s.oldest, time.Since(since))
 	}
 	for name, m := range p.means {
-		s.means = append(s.means, fmt.Sprintf("%s %.3f so far", name, m.sum/float64(m.n)))
+		if v := m.sum / float64(m.n); !math.IsInf(v, 0) {
+			s.means[name] = v
+		}
 	}
-	sort.Strings(s.means)
 	return s
 }
 
@@ -227,13 +291,17 @@ func (s state) line() string {
 	if s.oldest > time.Second {
 		parts = append(parts, "oldest in flight "+s.oldest.Round(time.Second).String())
 	}
-	return strings.Join(append(parts, s.means...), " · ")
+	for _, name := range slices.Sorted(maps.Keys(s.means)) {
+		parts = append(parts, fmt.Sprintf("%s %.3f so far", name, s.means[name]))
+	}
+	return strings.Join(parts, " · ")
 }
 
 func (s state) json() map[string]any {
 	return map[string]any{
 		"t": "progress", "planned": s.planned, "finished": s.finished, "running": s.running, "errors": s.errors,
 		"cancelled": s.dropped, "retried": s.retried, "per_second": s.rate, "eta_s": s.eta.Seconds(), "oldest_s": s.oldest.Seconds(),
+		"means": s.means,
 	}
 }
 

@@ -118,7 +118,7 @@ func tokens(path []*wire.Node) []abi.NodeTokens {
 		for j, id := range n.TokenIDs {
 			ids[j] = int64(id)
 		}
-		out[i] = abi.NodeTokens{IDs: ids, Mask: n.Mask, Logprobs: n.Logprobs}
+		out[i] = abi.NodeTokens{IDs: ids, Mask: append([]bool{}, n.Mask...), Logprobs: n.Logprobs}
 	}
 	return out
 }
