@@ -36,6 +36,7 @@ type Case struct {
 	name, file string
 	check      func(got result) (status, detail string) // of built-in cases; nil: Want
 	answer     answerFunc                               // instead of Replies
+	counts     bool                                     // gives another value each time, on purpose
 }
 
 // Want is what a call must give: scores or the code of an error; of a score only the fields that are there

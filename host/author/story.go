@@ -24,9 +24,11 @@ func conformCases() []*Case {
 	task := abi.Task{Key: "k", Data: map[string]any{"prompt": "p"}}
 	var out []*Case
 	add := func(c *Case) { out = append(out, c) }
-	for completion, code := range misbehaviours() {
+	codes := misbehaviours()
+	for _, completion := range sortedKeys(codes) {
+		code := codes[completion]
 		add(&Case{
-			name: "conform: misbehave " + orNone(completion), Scorer: "misbehave", Task: &task, Episode: &abi.Episode{Completion: completion},
+			name: fmt.Sprintf("conform: misbehave %q", completion), Scorer: "misbehave", Task: &task, Episode: &abi.Episode{Completion: completion},
 			check: func(got result) (string, string) { return verdict(got.code == code, "error", got.code, code) },
 		})
 	}
@@ -49,7 +51,7 @@ func conformCases() []*Case {
 			return verdict(values(got.scores) == "spread 2", "scores", values(got.scores), "spread 2")
 		},
 	})
-	add(&Case{name: "conform: world", Scorer: "world", Task: &task, Episode: &abi.Episode{}, check: checkWorld})
+	add(&Case{name: "conform: world", Scorer: "world", Task: &task, Episode: &abi.Episode{}, check: checkWorld, counts: true})
 	for _, d := range drives() {
 		add(d)
 	}
