@@ -22,8 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // hour is an interval that no test sees the end of: only Close prints the state.
 const hour = time.Hour
 
-func ptr(f float64) *float64 { return &f }
-
 // play is a run of six rollouts, two of them finished before.
 func play(p *Progress) {
 	for i := range 5 {
@@ -34,10 +32,10 @@ func play(p *Progress) {
 	p.Ended("t", 2, failure.Errored, failure.New(failure.Model, "rate_limited", "slow\ndown"))
 	p.Ended("t", 3, failure.Dropped, failure.New(failure.Cancelled, "drain", ""))
 	p.Retried()
-	p.Scored("b.s", ptr(1))
-	p.Scored("b.s", ptr(0))
+	p.Scored("b.s", new(1.0))
+	p.Scored("b.s", new(0.0))
 	p.Scored("b.s", nil)
-	p.Scored("a.s", ptr(0.25))
+	p.Scored("a.s", new(0.25))
 }
 
 func TestProgress_Plain(t *testing.T) {
@@ -187,7 +185,7 @@ func TestProgress_Concurrent(t *testing.T) {
 			for i := range 100 {
 				key := fmt.Sprint("t", g)
 				p.Dispatched(key, i)
-				p.Scored("a.s", ptr(1))
+				p.Scored("a.s", new(1.0))
 				p.Ended(key, i, failure.Completed, nil)
 			}
 			p.Notice("one is done")

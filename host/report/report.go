@@ -71,13 +71,17 @@ func estimates(b *strings.Builder, title string, all map[string]stats.Estimate) 
 	if len(all) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s\tmean ± standard error [95 %% interval]\ttasks\tnotes\n", title) //nolint:errcheck // a strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		e := all[name]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", name, stats.Format(e), e.Tasks, notes(&e)) //nolint:errcheck // a strings.Builder
 	}
 	_ = t.Flush()
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
 	b.WriteString("\n")
 }
 

@@ -13,8 +13,6 @@ import (
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
-func ptr(f float64) *float64 { return &f }
-
 // row is what a server answers first, and what comes of it.
 type row struct {
 	name    string
@@ -145,8 +143,8 @@ func TestRetries_NumberedOverAttempts(t *testing.T) {
 
 // Numbers of a server that are none do not stand in the way of the record, and are not there.
 func TestRecord_NumbersThatAreNone(t *testing.T) {
-	huge := order{Reward: ptr(math.MaxFloat64), Weight: 10, Cost: ptr(0.5)}
-	fine := order{Reward: ptr(0.5), Weight: 0.5, Cost: ptr(math.MaxFloat64)}
+	huge := order{Reward: new(math.MaxFloat64), Weight: 10, Cost: new(0.5)}
+	fine := order{Reward: new(0.5), Weight: 0.5, Cost: new(math.MaxFloat64)}
 	r := newRun(t)
 	must(t, spec(r, spool(t, r, task("huge", huge), task("fine", fine)), startServer(t, 1, 1)))
 	for _, f := range records(t, r, "finish") {

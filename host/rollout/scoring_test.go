@@ -247,11 +247,13 @@ func (s *twoSets) BindContext(ctx context.Context) (*server.Server, func(), erro
 		<-ctx.Done()
 		return nil, nil, context.Cause(ctx)
 	}
-	if s.first.Servers()[0].Err() != nil {
-		srv, release := s.second.Bind()
-		return srv, release, nil
+	set := s.first
+	select {
+	case <-s.first.Servers()[0].Closing():
+		set = s.second
+	default:
 	}
-	srv, release := s.first.Bind()
+	srv, release := set.Bind()
 	return srv, release, nil
 }
 
