@@ -26,39 +26,56 @@ func compile(before, pattern, after string) *regexp.Regexp {
 	return re
 }
 
-// literal says whether a pattern means itself, and so does its case: in ASCII all letters but k and s have just
-// two cases.
-func literal(pattern, s string) bool {
-	if pattern == "" || regexp.QuoteMeta(pattern) != pattern {
-		return false
-	}
-	for i := range len(pattern) {
-		if pattern[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return !strings.ContainsAny(s, "\u017f\u212a") // ſ and K
-}
+// literal says whether a pattern means itself. Such are nearly all, and are found without package regexp, which
+// reads a large text many times slower.
+func literal(pattern string) bool { return pattern != "" && regexp.QuoteMeta(pattern) == pattern }
 
-// find gives where k is, from the beginning on, whatever its case.
-func find(s, k string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		first := k[0]
-		other := first
-		if letter := first | 0x20; 'a' <= letter && letter <= 'z' {
-			other = first ^ 0x20
-		}
-		for i := 0; i+len(k) <= len(s); i++ {
-			if (s[i] == first || s[i] == other) && strings.EqualFold(s[i:i+len(k)], k) && !yield(i) {
+// find gives where k begins and ends in s, from the beginning on, whatever its case.
+func find(s, k string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		first, size := utf8.DecodeRuneInString(k)
+		for i, r := range s {
+			if !sameLetter(r, first) {
+				continue
+			}
+			_, n := utf8.DecodeRuneInString(s[i:])
+			if m, ok := foldPrefix(s[i+n:], k[size:]); ok && !yield(i, i+n+m) {
 				return
 			}
 		}
 	}
 }
 
+// foldPrefix is how many bytes of s are prefix, whatever its case.
+func foldPrefix(s, prefix string) (n int, ok bool) {
+	for _, want := range prefix {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if size == 0 || !sameLetter(r, want) {
+			return 0, false
+		}
+		n += size
+	}
+	return n, true
+}
+
+func sameLetter(a, b rune) bool {
+	if a == b {
+		return true
+	}
+	if a|b < utf8.RuneSelf {
+		return a^b == 0x20 && 'a' <= a|0x20 && a|0x20 <= 'z'
+	}
+	for r := unicode.SimpleFold(a); r != a; r = unicode.SimpleFold(r) {
+		if r == b {
+			return true
+		}
+	}
+	return false
+}
+
 func keywords(a *args, s string) verdict {
 	for _, k := range a.texts("keywords") {
-		if literal(k, s) {
+		if literal(k) {
 			if !found(s, k, false) {
 				return no
 			}
@@ -71,8 +88,8 @@ func keywords(a *args, s string) verdict {
 
 // found says whether k is in s, by itself where alone.
 func found(s, k string, alone bool) bool {
-	for i := range find(s, k) {
-		if !alone || bound(s, i) && bound(s, i+len(k)) {
+	for begin, end := range find(s, k) {
+		if !alone || bound(s, begin) && bound(s, end) {
 			return true
 		}
 	}
@@ -92,12 +109,12 @@ func keywordFrequency(a *args, s string) verdict {
 		a.missing = true
 		return unknown
 	}
-	n, end := 0, 0
-	if literal(k, s) {
-		for i := range find(s, k) {
-			if i >= end { // matches do not overlap
+	n, last := 0, 0
+	if literal(k) {
+		for begin, end := range find(s, k) {
+			if begin >= last { // matches do not overlap
 				n++
-				end = i + len(k)
+				last = end
 			}
 		}
 	} else {
@@ -119,7 +136,7 @@ func (a *args) matches(re *regexp.Regexp, s, name string) int {
 // how much of its surroundings it takes.
 func forbiddenWords(a *args, s string) verdict {
 	for _, w := range a.texts("forbidden_words") {
-		if literal(w, s) {
+		if literal(w) {
 			if found(s, w, true) {
 				return no
 			}
