@@ -37,7 +37,6 @@ type charger struct {
 	cur   int   // the edit that pays for where we are
 	back  []int // edits with a root whose to is open
 	total int64
-	calls bool
 }
 
 // begin starts a charge of its own.
@@ -47,7 +46,8 @@ func (c *charger) begin(at int) {
 }
 
 // charges fills x.edits for own function i.
-func (x *rewriter) charges(i int) (calls bool, refusal *Refusal) {
+func (x *rewriter) charges(i int) *Refusal {
+	x.calls = 0
 	c := &charger{rewriter: x, w: &x.body, back: x.back[:0]}
 	w := c.w
 	w.open(x.module, i)
@@ -61,13 +61,11 @@ func (x *rewriter) charges(i int) (calls bool, refusal *Refusal) {
 		c.control()
 		c.replace()
 	}
-	if w.r.err != nil {
-		return false, w.r.err
-	}
 	c.settle(0)
 	x.back = c.back
-	x.edits[0].check = c.calls || c.total > smallLeaf
-	return c.calls, nil
+	x.edits[0].check = x.calls > 0 || c.total > smallLeaf
+	x.frame = 1 + int64(w.locals/localsPerDepth) + (c.total+int64(x.calls)*smallLeaf)/codePerDepth
+	return w.r.err
 }
 
 // control follows the blocks.
@@ -164,10 +162,10 @@ func (c *charger) replace() {
 	case opReturn:
 		add(editLeave, in.at, in.end, uint32(len(w.frames)))
 	case opCall:
-		c.calls = true
+		c.calls++
 		add(editCall, in.at, in.end, in.index)
 	case opCallIndirect:
-		c.calls = true
+		c.calls++
 	case opRefFunc:
 		add(editRefFunc, in.at, in.end, in.index)
 	case opMemoryGrow:
@@ -182,109 +180,4 @@ func (c *charger) replace() {
 	case opTableInit, opTableCopy, opTableGrow, opTableFill:
 		add(editHelper, in.at, in.at, c.elemsFn)
 	}
-}
-
-// weight is what an instruction costs, apart from the length it works on.
-func weight(op int) int64 {
-	switch op {
-	case opNop, opBlock, opLoop, opElse, opEnd:
-		return 0
-	case opRefFunc:
-		return weightHost
-	}
-	return 1
-}
-
-// code rewrites the bodies and adds the helpers.
-func (x *rewriter) code() ([]byte, *Refusal) {
-	helpers := x.helpers()
-	s := x.secs[secCode]
-	size := s.end - s.pos
-	out := appendU32(make([]byte, 0, size+size/2+256), uint32(len(x.bodies)+len(helpers)))
-	var f []byte
-	for i := range x.bodies {
-		calls, refusal := x.charges(i)
-		if refusal != nil {
-			return nil, refusal
-		}
-		f = x.write(f[:0], i, calls)
-		out = appendBytes(out, f)
-	}
-	for _, h := range helpers {
-		if h.locals == nil {
-			h.locals = []byte{0}
-		}
-		out = appendBytes(out, append(h.locals, h.b...))
-	}
-	return out, nil
-}
-
-// write appends the rewritten body of own function i. A function that calls is wrapped in a block
-// whose end gives its depth back.
-func (x *rewriter) write(dst []byte, i int, calls bool) []byte {
-	a := asm{x: x, b: dst}
-	last := x.bodies[i].pos
-	depth := frameDepth(x.body.locals)
-	for k := range x.edits {
-		e := &x.edits[k]
-		a.b = append(a.b, x.b[last:e.at]...)
-		last = e.end
-		switch e.kind {
-		case editEnter:
-			a = a.charge(e.units)
-			if calls {
-				a = a.add(x.depth, -depth)
-			}
-			if e.check {
-				a = a.check(calls)
-			}
-			if calls {
-				a = a.op(opBlock)
-				a.b = append(a.b, x.resultType(i)...)
-			}
-		case editCharge:
-			units := e.units
-			if e.root >= 0 {
-				units -= e.to - e.from
-			}
-			a = a.charge(units)
-			if e.check {
-				a = a.check(false)
-			}
-		case editCall:
-			a = a.call(x.function(e.index))
-		case editRefFunc:
-			a.b = appendU32(append(a.b, opRefFunc), x.function(e.index))
-		case editLeave:
-			if !calls {
-				a.b = append(a.b, x.b[e.at:e.end]...)
-				break
-			}
-			a.b = appendU32(append(a.b, opBr), e.index)
-		case editHelper:
-			a = a.call(e.index)
-		}
-	}
-	a.b = append(a.b, x.b[last:x.bodies[i].end]...)
-	if calls {
-		a = a.add(x.depth, depth).op(opEnd)
-	}
-	return a.b
-}
-
-// resultType is the block type with the results of own function i.
-func (x *rewriter) resultType(i int) []byte {
-	switch rs := x.body.typ.Results; len(rs) {
-	case 0:
-		return []byte{typeEmpty}
-	case 1:
-		return []byte{byte(rs[0])}
-	}
-	index := x.ownFuncs()[i]
-	t, ok := x.results[index]
-	if !ok {
-		t = x.addType(FuncType{Results: x.body.typ.Results})
-		x.results[index] = t
-	}
-	return appendS64(nil, int64(t))
 }

@@ -111,10 +111,8 @@ func (m *module) policy(c *Caps) *Refusal {
 			return refuse(secImport, what+" import", im.Module+"."+im.Name, "", "import functions only")
 		}
 	}
-	for _, e := range m.exports {
-		if strings.HasPrefix(e.Name, Prefix) {
-			return refuse(secExport, "export name", e.Name, "", "the prefix "+Prefix+" is the host's: rename the export")
-		}
+	if refusal := m.reservedExport(); refusal != nil {
+		return refusal
 	}
 	if m.hasStart {
 		return refuse(secStart, "start function", "given", "", "export _initialize instead (a reactor, not a command)")
@@ -136,6 +134,18 @@ func (m *module) policy(c *Caps) *Refusal {
 		}
 		if t.hasMax && t.max < t.min {
 			return refuse(secTable, "table size", fmt.Sprintf("%d to %d", t.min, t.max), "", "")
+		}
+	}
+	return nil
+}
+
+func (m *module) reservedExport() *Refusal {
+	for _, e := range m.exports {
+		if strings.HasPrefix(e.Name, Prefix) {
+			return &Refusal{
+				Section: "export", Offset: m.secs[secExport].pos, Rule: "export name",
+				Saw: e.Name, Remedy: "the prefix " + Prefix + " is the host's: rename the export",
+			}
 		}
 	}
 	return nil

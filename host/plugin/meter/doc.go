@@ -7,16 +7,25 @@
 //
 // # Fuel
 //
-// One unit is one executed instruction, charged by basic block when the block is entered: block,
-// loop, else, end and nop are free, what leaves native code costs a little more ([Rewrite] has the
-// list), operations on a range are charged by its length. Within a function the count is exact; a
-// block that traps half-way, and the block around a call, have been charged in full before. The same
-// module with the same input burns the same fuel, on any engine.
+// One unit is one executed instruction; block, loop, else, end and nop are free. ref.func takes 16,
+// as it leaves native code. Operations on a range take 17 and their length: a unit for 8 bytes of
+// memory.fill, copy, init and of what memory.grow got, a unit an entry of table.fill, copy, init and
+// grow. What host functions do is the host's to charge: it may lower the fuel global.
+//
+// The count is exact for every call that returns. It runs ahead by at most one pass through a
+// function's code, since code is charged when it is certain to run, not when it runs: that is what a
+// trap, a host function and the refill import may see. The same module with the same input burns the
+// same fuel, on any engine.
+//
+// Fuel is looked at when a function is entered and at each turn of a loop. Between two looks lie
+// the rest of one function's code and of those that it returns to, which depth bounds: with the
+// default depth 16 M instructions, however hostile, and next to nothing in code that compilers make.
 //
 // # Depth
 //
-// A function that calls another holds 1 + (parameters + locals) / 16 units of depth while it runs;
-// functions that call nothing hold none.
+// A function that calls another holds 1 + locals / 16 + instructions / 1024 units of depth while it
+// runs, parameters and 32 instructions a call included; functions that call nothing hold none. A
+// trap leaves what was held: the host sets both globals before every call.
 //
 // # Concurrency and ownership
 //

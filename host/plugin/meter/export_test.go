@@ -16,6 +16,7 @@ func RewriteNaive(b []byte, opt Options) ([]byte, error) {
 	code := appendU32(nil, uint32(len(x.bodies)+len(helpers)))
 	for i := range x.bodies {
 		c := &charger{rewriter: x, w: &x.body}
+		x.calls, x.frame = 0, 1
 		w := c.w
 		w.open(m, i)
 		x.edits = []edit{{at: w.r.pos, end: w.r.pos, kind: editEnter, check: true, root: -1}}
@@ -33,7 +34,7 @@ func RewriteNaive(b []byte, opt Options) ([]byte, error) {
 		if w.r.err != nil {
 			return nil, w.r.err
 		}
-		code = appendBytes(code, x.write(nil, i, c.calls))
+		code = appendBytes(code, x.write(nil, i))
 	}
 	for _, h := range helpers {
 		if h.locals == nil {

@@ -42,7 +42,6 @@ const (
 	opI64LtU       = 0x54
 	opI64Add       = 0x7c
 	opI64Sub       = 0x7d
-	opI64Mul       = 0x7e
 	opI64Or        = 0x84
 	opI64Shl       = 0x86
 	opI64ShrU      = 0x88

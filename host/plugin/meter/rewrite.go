@@ -2,8 +2,6 @@ package meter
 
 import (
 	"fmt"
-	"math"
-	"strings"
 )
 
 // Options say how a module is rewritten. The zero value works.
@@ -41,11 +39,14 @@ const (
 	// bytesShift: memory.fill, copy and init cost a unit for 8 bytes; memory.grow for 8 bytes grown.
 	// table.fill, copy, init and grow cost a unit an entry.
 	bytesShift = 3
-	// smallLeaf is how much a function that calls nothing may weigh, loops excepted, to go without
-	// a check of its own: its caller's is near.
+	// smallLeaf is how much a function that calls nothing may weigh, loops included, to go without a
+	// check of its own: its caller's is near.
 	smallLeaf = 32
-	// localsPerDepth: a frame takes one unit of depth, and one more for as many locals.
+	// A frame takes a unit of depth, one more for every so many locals, which take stack, and one
+	// more for every so many instructions: frames that return one after the other run the rest of
+	// their code without a check, all of them together at most MaxDepth × codePerDepth.
 	localsPerDepth = 16
+	codePerDepth   = 1024
 )
 
 // rewriter holds the indices of what is added. The refill import comes after the imported
@@ -64,9 +65,12 @@ type rewriter struct {
 	newTypes           []FuncType
 	segmentsUsed       bool // by memory.init or data.drop
 
+	// Of the function at hand.
 	body  body
 	edits []edit
 	back  []int
+	calls int   // instructions that call
+	frame int64 // units of depth that it holds
 }
 
 // Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what
@@ -77,8 +81,8 @@ type rewriter struct {
 //
 // # Errors
 //
-// *[Refusal] when the module is malformed, has the refill import or a reserved export already, or
-// has a table larger than MaxTable.
+// *[Refusal] when the module is malformed, imports anything of the refill import's module, has an
+// export under [Prefix], or a table larger than MaxTable.
 func Rewrite(b []byte, opt Options) ([]byte, error) {
 	m, refusal := parse(b, nil)
 	if refusal != nil {
@@ -96,7 +100,7 @@ func Rewrite(b []byte, opt Options) ([]byte, error) {
 	return x.assemble(code), nil
 }
 
-// reserved refuses names that are the host's.
+// reserved refuses names that are the host's, and tables that cannot be clamped.
 func (x *rewriter) reserved() *Refusal {
 	for _, im := range x.imports {
 		if im.Module == x.opt.ImportModule {
@@ -106,13 +110,8 @@ func (x *rewriter) reserved() *Refusal {
 			}
 		}
 	}
-	for _, e := range x.exports {
-		if strings.HasPrefix(e.Name, Prefix) {
-			return &Refusal{
-				Section: "export", Offset: x.secs[secExport].pos, Rule: "export name",
-				Saw: e.Name, Remedy: "the prefix " + Prefix + " is the host's: rename the export",
-			}
-		}
+	if refusal := x.reservedExport(); refusal != nil {
+		return refusal
 	}
 	for _, t := range x.tables {
 		if t.min > x.opt.MaxTable {
@@ -148,9 +147,4 @@ func (x *rewriter) function(i uint32) uint32 {
 		return i + 1
 	}
 	return i
-}
-
-// frameDepth is how much depth a call of a function with so many locals takes.
-func frameDepth(locals uint64) int64 {
-	return 1 + int64(min(locals, math.MaxInt32)/localsPerDepth)
 }

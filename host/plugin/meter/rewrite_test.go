@@ -63,6 +63,10 @@ func TestRewrite_Runaway(t *testing.T) {
 				op(0x20, 0, 0x50, 0x04, 0x40, 0x0f, end), op(0x20, 0), i64(1), op(0x7d, 0x10, 1),
 				op(0x20, 0), i64(1), op(0x7d, 0x10, 1)), errFuel,
 		},
+		// Each frame has a long way to run when it returns: few may be open.
+		"frames with much to do": {
+			(&wasm{}).fn("f", void, void, 0, op(0x10, 0), bytes.Repeat(cat(i64(1), op(0x1a)), 200_000)), errDepth,
+		},
 		"memory.fill in a row": {big.fn("f", void, void, 0, bytes.Repeat(fill, 200)), errFuel},
 		"memory.copy in a row": {
 			(&wasm{}).memory(1024).fn("f", void, void, 0,
@@ -74,7 +78,7 @@ func TestRewrite_Runaway(t *testing.T) {
 		},
 		"leaves without loops": {
 			func() *wasm {
-				w := (&wasm{}).fn("f", void, void, 0, bytes.Repeat(op(0x10, 1), 200_000))
+				w := (&wasm{}).fn("f", void, void, 0, bytes.Repeat(op(0x10, 1), 20_000))
 				return w.fn("leaf", void, void, 0, bytes.Repeat(cat(i64(1), op(0x1a)), 20_000))
 			}(), errFuel,
 		},
