@@ -3,6 +3,7 @@ package author
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wevalr/wevalr/host/plugin"
@@ -56,12 +57,7 @@ func (g *guest) builtins(ctx context.Context, own []*Case) []*Case {
 }
 
 func provides(m *plugin.Manifest, role string) bool {
-	for _, p := range m.Provides {
-		if p == role {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Provides, role)
 }
 
 // firstOptions are those of the first case of a scorer, or of any scorer.
@@ -141,8 +137,10 @@ func malformed() abi.Episode {
 	return abi.Episode{
 		Completion: "\x00\u202e\ufffd{\"a\": [1,,]} \\ ``` <|end|> 1e999 -0 ٤٢",
 		Messages: []abi.Message{
-			{}, {Role: "nobody", Content: "\n\t\u2028"},
-			{Role: "assistant", ToolCalls: []abi.ToolCall{{Name: "", Arguments: `{"a":`}}}, {Role: "tool", ToolCallID: "none"},
+			{},
+			{Role: "nobody", Content: "\n\t\u2028"},
+			{Role: "assistant", ToolCalls: []abi.ToolCall{{Name: "", Arguments: `{"a":`}}},
+			{Role: "tool", ToolCallID: "none"},
 		},
 		Info:    map[string]any{"": nil, "deep": []any{[]any{[]any{map[string]any{"a": []any{}}}}}},
 		Rewards: map[string]*abi.Reward{"": nil}, Metrics: map[string]*float64{"": nil},

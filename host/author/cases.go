@@ -199,16 +199,16 @@ func (w *Want) differs(got result) string {
 }
 
 // want makes a golden of a result.
-func (got result) want() Want {
-	if got.err != nil {
-		return Want{Error: got.code}
+func (r result) want() Want {
+	if r.err != nil {
+		return Want{Error: r.code}
 	}
-	w := Want{Tasks: got.keys}
-	for _, s := range got.scores {
+	w := Want{Tasks: r.keys}
+	for _, s := range r.scores {
 		w.Scores = append(w.Scores, asMap(s))
 	}
-	if got.rollout {
-		w.Selected = &got.selected
+	if r.rollout {
+		w.Selected = &r.selected
 	}
 	return w
 }

@@ -53,7 +53,7 @@ func TestCheck_Refusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Close(t.Context()) //nolint:errcheck // nothing was loaded
+			defer func() { _ = e.Close(t.Context()) }()
 			if p, err := e.Load(t.Context(), plugin.Spec{Source: onDisk(t, c.b)}); err == nil {
 				_ = p.Close(t.Context())
 				t.Error("the engine loads it")

@@ -199,10 +199,11 @@ func (g *guest) score(ctx context.Context, p *plugin.Plugin, c *Case) result {
 		return failed(result{}, err)
 	}
 	var r plugin.Result
-	if op == abi.OpScore {
-		r, err = p.Score(ctx, q.(abi.ScoreRequest))
-	} else {
-		r, err = p.ScoreGroup(ctx, q.(abi.ScoreGroupRequest))
+	switch q := q.(type) {
+	case abi.ScoreRequest:
+		r, err = p.Score(ctx, q)
+	case abi.ScoreGroupRequest:
+		r, err = p.ScoreGroup(ctx, q)
 	}
 	out := result{scores: r.Scores, fuel: r.Fuel, took: r.Took}
 	out.input, out.output = g.size(q), g.size(map[string]any{"ok": abi.ScoreResponse{Scores: r.Scores}})

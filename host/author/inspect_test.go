@@ -73,7 +73,7 @@ func TestDescription_AddGrants_AsTheEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close(t.Context()) //nolint:errcheck // ends with the test
+	defer func() { _ = e.Close(t.Context()) }()
 	dataset := t.TempDir()
 	mods := map[string][]byte{"conform": conformModule(t), "rollout": module(t, newPlugin(t, "go", "rollout"))}
 	for _, g := range []plugin.Grants{
@@ -83,7 +83,10 @@ func TestDescription_AddGrants_AsTheEngine(t *testing.T) {
 		{Env: &plugin.EnvGrant{Sampling: []string{"top_p"}}},
 		{FS: map[string]string{"dataset": dataset}},
 		{FS: map[string]string{"other": dataset}},
-		{Clock: true}, {Random: true}, {Vars: []string{"TZ"}}, {TaskEnv: []string{"image"}},
+		{Clock: true},
+		{Random: true},
+		{Vars: []string{"TZ"}},
+		{TaskEnv: []string{"image"}},
 	} {
 		for name, b := range mods {
 			d, err := Inspect("m.wasm", b)
