@@ -349,3 +349,34 @@ func TestResume_RepeatsNothing(t *testing.T) {
 		t.Errorf("got %+v", n)
 	}
 }
+
+// ender ends the server between a rollout's dispatch and its sending.
+type ender struct {
+	*watcher
+	stop func()
+}
+
+func (e ender) Dispatched(key string, index int) {
+	e.watcher.Dispatched(key, index)
+	e.stop()
+}
+
+// A rollout that was dispatched and never sent, since the server was ending, was never run: it is no
+// error of the server's.
+func TestExit_BetweenDispatchAndSending(t *testing.T) {
+	r, w := newRun(t), newWatcher()
+	set := startServer(t, 1, 1)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	s := spec(r, spool(t, r, task("a"), task("b")), set)
+	s.Observer, s.MaxConcurrent, s.Retries = ender{w, func() { _ = set.Stop(now) }}, 1, 2
+	if got := run(t, s); got.err != nil || !errors.Is(got.Stopped, errServerDown) {
+		t.Fatalf("got %+v", got)
+	}
+	if n := r.Counts(1); n.NeverRun != 2 || n.Errors != 0 || len(records(t, r, "finish")) != 0 {
+		t.Errorf("got %+v, want nothing run", n)
+	}
+	if got := w.ended["a#0"]; len(got) != 1 || got[0] != failure.Dropped {
+		t.Errorf("got told of %v, want one end", got)
+	}
+}

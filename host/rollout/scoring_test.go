@@ -268,3 +268,25 @@ func TestBind_EndsWithAdmission(t *testing.T) {
 		t.Errorf("got %+v, want a drain and nothing dispatched", got)
 	}
 }
+
+// What waits for a scorer is bounded in bytes and in number, and a put never waits.
+func TestScoring_PutIsBounded(t *testing.T) {
+	s := &scoring{engine: &engine{}, single: make([]Scorer, 1), queue: make(chan item, 3)}
+	line := make([]byte, retained*2/3)
+	for range 5 {
+		s.put(item{task: &abi.Task{}, line: line, size: len(line)})
+	}
+	if got := s.held.Load(); got != int64(len(line)) {
+		t.Errorf("got %d bytes held, want one line's", got)
+	}
+	for i := range 3 {
+		it := <-s.queue
+		if (it.line != nil) != (i == 0) || (it.task != nil) != (i == 0) {
+			t.Errorf("item %d: got a line of %d", i, len(it.line))
+		}
+		s.drop(&it)
+	}
+	if got := s.held.Load(); got != 0 {
+		t.Errorf("got %d bytes held at the end", got)
+	}
+}
