@@ -3,7 +3,7 @@ package main
 // The commonest words of languages that share a script: a language a line.
 const (
 	latinWords = `
-en the of and to in is that for it with as was on are be this by you or from at not have i my we your will they but all his her me our can so if no what when
+en the of and to in a an is that for it with as was on are be this by you or from at not have i my we your will they but all his her me our can so if no what when who there one more out up here
 de der die und das ist nicht ein eine zu den mit von auf für sich ich es dem im auch als an werden aus er wir sie bei oder
 fr le la les de des et un une est que pour dans qui ce il pas sur au plus par je avec ne se sont vous nous elle ou
 es el la los de y en que un una es por con para las del se no su al lo como más pero sus este ha yo si

@@ -91,6 +91,9 @@ func (o *options) statement(s string) (got choice, found bool) {
 		return got, true
 	}
 	bare := strings.TrimLeft(s, "*_")
+	if refuses(bare) {
+		return none, true
+	}
 	got, rest := o.lead(s)
 	if got == none {
 		return none, false
@@ -108,6 +111,17 @@ func (o *options) statement(s string) (got choice, found bool) {
 		}
 	}
 	return got, true
+}
+
+// refuses says that the answer is none of the options.
+func refuses(s string) bool {
+	s = strings.TrimLeft(s, "([{")
+	for _, w := range []string{"none", "neither"} {
+		if len(s) >= len(w) && strings.EqualFold(s[:len(w)], w) && boundary(s, len(w)) {
+			return true
+		}
+	}
+	return false
 }
 
 // cutWord drops what may stand between "is" and the answer.
