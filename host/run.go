@@ -55,11 +55,14 @@ type attempt struct {
 	mode     string
 	json     bool
 	start    time.Time
+	begun    func() // ends Host.preparing
 }
 
 // Run executes an eval file into a new run directory and returns the run's exit code.
 func (h *Host) Run(ctx context.Context, opt RunOptions) (int, error) {
 	start := time.Now()
+	ctx, begun := h.preparing(ctx)
+	defer begun()
 	mode, err := h.displayMode(opt.Display)
 	if err != nil {
 		return 0, err
@@ -88,13 +91,15 @@ func (h *Host) Run(ctx context.Context, opt RunOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a := &attempt{Host: h, cfg: cfg, plugins: ps, run: run, log: log, mode: mode, json: opt.JSON, start: start}
+	a := &attempt{Host: h, cfg: cfg, plugins: ps, run: run, log: log, mode: mode, json: opt.JSON, start: start, begun: begun}
 	return a.do(ctx, logs)
 }
 
 // Resume goes on with a run: what is owed is run, what is finished is kept.
 func (h *Host) Resume(ctx context.Context, opt ResumeOptions) (int, error) {
 	start := time.Now()
+	ctx, begun := h.preparing(ctx)
+	defer begun()
 	mode, err := h.displayMode(opt.Display)
 	if err != nil {
 		return 0, err
@@ -136,7 +141,7 @@ func (h *Host) Resume(ctx context.Context, opt ResumeOptions) (int, error) {
 			return 0, errors.Join(err, run.Close(journal.CloseEvent{At: time.Now(), ExitCode: ExitIncomplete}))
 		}
 	}
-	a := &attempt{Host: h, cfg: cfg, plugins: ps, run: run, log: log, mode: mode, json: opt.JSON, start: start}
+	a := &attempt{Host: h, cfg: cfg, plugins: ps, run: run, log: log, mode: mode, json: opt.JSON, start: start, begun: begun}
 	if opt.ErrorsOnly {
 		a.owed = errorsOf(opt.Kinds)
 	}
@@ -167,6 +172,7 @@ func (a *attempt) do(ctx context.Context, logs *lateWriter) (int, error) {
 	if a.tasks, err = a.run.SpoolTasks(taskSet(ctx, a.plugins.tasks, &a.cfg.Tasks)); err != nil {
 		return 0, taskError(err)
 	}
+	a.begun()
 	end := a.execute(ctx)
 	summary, err := a.summarize(end)
 	if err != nil {
@@ -213,14 +219,16 @@ func (a *attempt) execute(ctx context.Context) *ending {
 	if counts.Planned == 0 {
 		return &ending{err: errNothingPlanned}
 	}
+	watched, unwatch := context.WithCancel(ctx) // outlives the cancel that an interrupt brings
+	defer unwatch()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stops := a.watch(ctx, cancel, a.progress.Notice, a.leave)
+	stops := a.watch(watched, cancel, a.progress.Notice, a.leave)
 
 	end := &ending{}
 	var servers rollout.Servers = noServers{}
 	if a.anythingOwed() {
-		set, err := a.startServers(ctx)
+		set, err := a.startServersUnless(ctx, stops.drain)
 		if err != nil {
 			end.interrupted = int(stops.code.Load())
 			if end.err = err; end.interrupted == 0 {
@@ -247,6 +255,21 @@ func (a *attempt) execute(ctx context.Context) *ending {
 	return end
 }
 
+// startServersUnless starts the env-servers; the first interrupt ends that, since nothing is in flight yet.
+func (a *attempt) startServersUnless(ctx context.Context, drain <-chan struct{}) (*server.Set, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	started := make(chan struct{})
+	defer close(started)
+	go func() {
+		select {
+		case <-drain:
+			cancel(errInterrupted)
+		case <-started:
+		}
+	}()
+	return a.startServers(ctx)
+}
+
 var errNothingPlanned = errors.New("nothing is planned: the plugin gives no task that matches")
 
 // anythingOwed reports whether a rollout has to be sent.
@@ -264,7 +287,7 @@ func (a *attempt) anythingOwed() bool {
 
 // spec is the engine's part of the attempt.
 func (a *attempt) spec(servers rollout.Servers, drain <-chan struct{}) rollout.Spec {
-	named := append(clientVars(a.cfg), a.cfg.Server.Env...)
+	named := clientVars(a.cfg)
 	list, short := secrets(os.Environ(), named)
 	for _, name := range short {
 		a.log.Warn("the value of a variable is too short to be masked", slog.String("variable", name))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -65,4 +66,24 @@ func (in *interrupts) take(sig os.Signal, n int, say func(string), leave func(in
 		leave(int(in.code.Load()))
 	}
 	return step
+}
+
+// preparing watches for signals until begun is called: before there is anything to drain, the first one
+// ends the verb.
+func (h *Host) preparing(ctx context.Context) (_ context.Context, begun func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case sig := <-h.signals:
+			code := ExitTerminated
+			if sig == os.Interrupt {
+				code = ExitInterrupt
+			}
+			cancel(&interruptedError{code})
+		case <-stop:
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(stop); <-done })
 }
