@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -16,6 +17,9 @@ func TestEnvClient(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v version) {
 		m := newModel(t)
 		e := &eval{dir: t.TempDir()}
+		if err := os.Chmod(e.dir, 0o700); err != nil { // whoever reaches the socket can use the model
+			t.Fatal(err)
+		}
 		address := "ipc://" + filepath.Join(e.dir, "s")
 		server := e.start(t, "serve", "--address", address)
 		full := m.hold(20, 2)

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// drain is the drain_limit of the fault tests.
-const drain = 2 * time.Second
+// drain is the drain_limit of the fault tests. settle is long: told to end, verifiers closes its socket
+// seconds before it exits, and on a busy machine later than the default allows.
+const (
+	drain  = 2 * time.Second
+	settle = 30 * time.Second
+)
 
 // strike is a way for a server to end, with the text of the typed error.
 type strike struct {
@@ -58,7 +62,7 @@ func TestFault_Exit(t *testing.T) {
 				}
 				const n = finished + 64 + 10
 				m := newModel(t)
-				e := newEval(t, m.base(), v.command(t, "faulty")+fmt.Sprintf("transport = %q\ndrain_limit = %q", transport, drain), plain(n))
+				e := newEval(t, m.base(), v.command(t, "faulty")+fmt.Sprintf("transport = %q\ndrain_limit = %q\nsettle = %q", transport, drain, settle), plain(n))
 				full := m.hold(finished, flying)
 				p := e.start(t, "run", e.file, "--json", "-c", fmt.Sprint(flying))
 				p.comes(full, "calls in flight")
