@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // indent puts the lines after the first one under it.
@@ -42,4 +44,15 @@ func prefixed(prefix string, names []string) []string {
 func sum(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
+}
+
+// scrub does to a score's texts what the host does before it writes them: no control characters but newline
+// and tab, no direction overrides, valid UTF-8.
+func scrub(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029') {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
 }
