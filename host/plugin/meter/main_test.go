@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -36,7 +37,8 @@ var (
 type tank struct {
 	quantum, budget int64 // 0 = 4 M units, no end
 	granted         int64
-	calls           int
+	last            time.Time // of the refill before
+	gap             time.Duration
 }
 
 func (t *tank) refill(_ context.Context, _ api.Module, stack []uint64) {
@@ -53,7 +55,11 @@ func (t *tank) refill(_ context.Context, _ api.Module, stack []uint64) {
 	if q <= 0 {
 		panic(errFuel)
 	}
-	t.calls++
+	now := time.Now()
+	if !t.last.IsZero() {
+		t.gap = max(t.gap, now.Sub(t.last))
+	}
+	t.last = now
 	t.granted += q
 	stack[0] = uint64(q)
 }

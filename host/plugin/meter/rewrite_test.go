@@ -34,15 +34,17 @@ var (
 	oneI = []byte{0x7e}
 )
 
-// TestRewrite_Runaway: whatever has no end is ended by the refill import.
-func TestRewrite_Runaway(t *testing.T) {
+// runaway are modules whose f has no end, or none worth waiting for, and what ends it.
+type runaway struct {
+	w    *wasm
+	want error
+}
+
+func runaways() map[string]runaway {
 	const loop, end, br = 0x03, 0x0b, 0x0c
 	fill := cat(i32(0), i32(0), i32(64<<20), op(0xfc, 11, 0))
 	big := (&wasm{}).memory(1024)
-	for name, tc := range map[string]struct {
-		w    *wasm
-		want error
-	}{
+	return map[string]runaway{
 		"loop": {(&wasm{}).fn("f", void, void, 0, op(loop, 0x40, br, 0, end)), errFuel},
 		"loop of br_table": {
 			(&wasm{}).fn("f", void, void, 0, op(loop, 0x40), i32(7), op(0x0e, 3, 0, 0, 0, 0, end)), errFuel,
@@ -82,12 +84,17 @@ func TestRewrite_Runaway(t *testing.T) {
 				return w.fn("leaf", void, void, 0, bytes.Repeat(cat(i64(1), op(0x1a)), 20_000))
 			}(), errFuel,
 		},
-	} {
+	}
+}
+
+// TestRewrite_Runaway: whatever has no end is ended by the refill import.
+func TestRewrite_Runaway(t *testing.T) {
+	for name, tc := range runaways() {
 		raw := tc.w.bytes()
 		for engine, cfg := range engines() {
-			tank := &tank{budget: 500_000_000}
+			tank := &tank{budget: 50_000_000}
 			if engine == "interpreter" {
-				tank.budget = 20_000_000
+				tank.budget = 5_000_000
 			}
 			opt := meter.Options{MaxDepth: 1_900}
 			_, used, err := run(t, cfg, rewrite(t, raw, opt), tank, "f")
@@ -134,13 +141,22 @@ func TestRewrite_Reserved(t *testing.T) {
 	// One past what there is: what would be the refill, the fuel, the helpers.
 	call := (&wasm{}).fn("f", void, void, 0, op(0x10, 1))
 	fuel := (&wasm{}).fn("f", void, oneI, 0, op(0x23, 0))
+	ref := (&wasm{}).fn("f", void, void, 0, op(0xd2, 1, 0x1a))
 	table := (&wasm{}).table(70_000).fn("f", void, void, 0)
+	element := (&wasm{}).table(1).fn("f", void, void, 0)
+	element.elems = [][]byte{cat(op(0), i32(0), op(0x0b, 1, 1))}
+	exported := (&wasm{}).fn("f", void, void, 0)
+	exported.exports = append(exported.exports, cat(str("fuel"), op(3, 0)))
+	initial := (&wasm{}).fn("f", void, void, 0)
+	initial.globals = [][]byte{op(0x70, 0, 0xd2, 1, 0x0b)}
 	for name, tc := range map[string]struct {
 		w    *wasm
 		rule string
 	}{
 		"export": {export, "export name"}, "import": {imports, "import name"},
 		"call": {call, "function index"}, "global": {fuel, "global index"}, "table": {table, "table size"},
+		"ref.func": {ref, "function index"}, "element": {element, "function index"},
+		"exported global": {exported, "export index"}, "initial value": {initial, "function index"},
 	} {
 		_, err := meter.Rewrite(tc.w.bytes(), meter.Options{})
 		var r *meter.Refusal

@@ -207,6 +207,9 @@ func TestRewrite_SpecSuite(t *testing.T) {
 	}
 	for name, cfg := range engines() {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "interpreter" {
+				t.Skip("one engine is enough for a short run")
+			}
 			counts := map[string]int{}
 			for _, f := range files {
 				specCase(t, cfg, f, counts)
