@@ -267,8 +267,12 @@ punctuation:no_comma`) {
 	}
 	task := abi.Task{Key: "k", Metadata: kw{"instruction_id_list": ids, "kwargs": args}}
 	texts := []string{"", "\xff\xfe", "\xff.\xff \xff", "a\x00b", "\u202e*", "İ\u0130", "-", "*", "**", "<<>>", "[", ".", "'", "''", "\"", "```", "\\", "{\"\\u12", strings.Repeat("[", 5000)}
+	size := 200_000
+	if testing.Short() {
+		size = 20_000
+	}
 	for _, unit := range []string{"a", "A. ", "* ", "**", "\n", "\n\n", "[", "<", "a.b?", "ß", "日", "\xff", "\"", "-", "*\n", "{\"a\":"} {
-		texts = append(texts, strings.Repeat(unit, 200_000/len(unit)))
+		texts = append(texts, strings.Repeat(unit, size/len(unit)))
 	}
 	for _, s := range texts {
 		for _, scorer := range []string{"strict", "loose"} {
