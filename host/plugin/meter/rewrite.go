@@ -76,6 +76,7 @@ type rewriter struct {
 // Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what
 // [Check] would refuse as policy (a start function, imported memories) is metered like the rest.
 // Custom sections other than function names are left out, neighbouring data segments are merged.
+// It has no caps of its own: a stranger's module goes through Check first.
 //
 // Equal inputs give equal outputs.
 //
