@@ -275,3 +275,38 @@ func TestDriver_Conformance(t *testing.T) {
 		}
 	}
 }
+
+// Who is at fault for a failed call of a plugin.
+func TestBlame(t *testing.T) {
+	alive, dead := startServer(t, 1, 1), startServer(t, 1, 2)
+	now, cancel := context.WithCancelCause(context.Background())
+	cancel(errStop)
+	if err := dead.Stop(now); err != nil {
+		t.Fatal(err)
+	}
+	end := dead.Servers()[0].Err()
+	own := &plugin.GuestError{Code: "own"}
+	passed := &plugin.GuestError{Code: "peer_error", Data: map[string]any{"source": "model", "kind": "rejected"}}
+	trap := &plugin.TrapError{}
+	told := failure.New(failure.Model, "rejected", "401")
+	for name, c := range map[string]struct {
+		set  *server.Set
+		ctx  context.Context
+		exit bool
+		err  error
+		want error
+	}{
+		"its own error":               {alive, context.Background(), false, own, own},
+		"what it was told":            {alive, context.Background(), false, passed, told},
+		"its own error after an exit": {dead, context.Background(), true, own, end},
+		"its own error, no exit seen": {dead, context.Background(), false, own, own},
+		"its own error in a cancel":   {alive, now, false, own, errStop},
+		"a trap after an exit":        {dead, context.Background(), true, trap, trap},
+		"an exit before a cancel":     {dead, now, true, own, end},
+	} {
+		v := &env{srv: c.set.Servers()[0], exit: c.exit, failures: map[string]*failure.Failure{"model/rejected": told}}
+		if got := v.blame(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: got %v want %v", name, got, c.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -166,8 +167,7 @@ func TestMask_BeforeDiskScorerAndGuest(t *testing.T) {
 			r, w := newRun(t), newWatcher()
 			said := order{Say: "the key is secret-value"}
 			a := task("a", said)
-			// The chain sends the first answer as its second prompt; that run has no orders, and says what it got.
-			a.Data["drive"] = "chain"
+			a.Data["drive"], a.Data["prompt"] = "chain", "secret-value"
 			list := []abi.Task{a, task("err", order{Error: "ProviderError", Status: 401}), task("raw", order{Do: "garbage"})}
 			if driver != nil {
 				list = list[:1]
@@ -182,6 +182,13 @@ func TestMask_BeforeDiskScorerAndGuest(t *testing.T) {
 			}
 			if driver == nil && l[0].Scores[0].Answer != "the key is [SECRET]" {
 				t.Errorf("the scorer saw %q", l[0].Scores[0].Answer)
+			}
+			if driver != nil { // which sends the first answer as its second prompt
+				_, said, _ := strings.Cut(l[0].Scores[0].Answer, "prompt of ")
+				size, prompt, _ := strings.Cut(said, " bytes: ")
+				if size != strconv.Itoa(len(prompt)) || !strings.Contains(prompt, "[SECRET]") {
+					t.Errorf("the guest sent on %s bytes that we see as %q", size, prompt)
+				}
 			}
 			err := filepath.WalkDir(r.Dir(), func(path string, d os.DirEntry, err error) error {
 				if err != nil || !d.Type().IsRegular() || filepath.Base(path) == journal.TasksFile {
@@ -288,5 +295,57 @@ func TestScoring_PutIsBounded(t *testing.T) {
 	}
 	if got := s.held.Load(); got != 0 {
 		t.Errorf("got %d bytes held at the end", got)
+	}
+}
+
+// What found no place in the queue is scored by the sweep at the end.
+func TestScoring_SweepFindsWhatWasDropped(t *testing.T) {
+	p := load(t, conform, plugin.Grants{}, nil)
+	r, ctx := newRun(t), context.Background()
+	sp := spec(r, spool(t, r, task("a")), noServers{})
+	sp.Scorers, sp.Observer = scorersOf(t, p, "length"), silent{}
+	s := newScoring(&engine{Spec: sp})
+	s.start(ctx)
+	s.sweeps.Wait()
+	if err := r.Dispatch("a", 0, 1, epoch()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Finish(ctx, journal.Finish{Key: "a", Try: 1, Outcome: failure.Completed}, []byte(`{"ok":true,"traces":[]}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.finish(ctx)
+	if l := scoreLines(t, r); len(l) != 1 || l[0].Failure != nil {
+		t.Errorf("got %+v, want its score", l)
+	}
+}
+
+// What is owed from before is scored while rollouts are in flight.
+func TestScoring_DoesNotWaitForRollouts(t *testing.T) {
+	p := load(t, conform, plugin.Grants{}, nil)
+	first := newRun(t)
+	set := startServer(t, 1, 1)
+	must(t, spec(first, spool(t, first, task("a")), set))
+
+	b, there := held(t, "b")
+	second, w := reopen(t, first), newWatcher()
+	s := spec(second, spool(t, second, task("a"), b), set)
+	s.Scorers, s.Observer = scorersOf(t, p, "length"), w
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := start(ctx, s)
+	until(t, "the score of a", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.values["conform-go.length"]) == 1 && there()
+	})
+	cancel(errStop)
+	await(t, "the end of the attempt", done)
+}
+
+func TestScoring_ClaimsOnce(t *testing.T) {
+	s := &scoring{engine: &engine{Spec: Spec{Rollouts: 2}}, tried: make([]bool, 4)}
+	for _, it := range []item{{ordinal: 0, index: 1}, {ordinal: 1, index: 0}} {
+		if !s.claim(it) || s.claim(it) {
+			t.Errorf("%+v: want one claim", it)
+		}
 	}
 }

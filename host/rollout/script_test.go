@@ -155,7 +155,8 @@ func (s *scripted) trace(q *wire.RunRequest, o order, n int) *wire.Trace {
 		if err != nil {
 			panic(err)
 		}
-		say = fmt.Sprintf("run %d seed %d sampling %s prompt %v", n, q.Wevalr.Seed, sampling, q.TaskData["prompt"])
+		prompt := fmt.Sprint(q.TaskData["prompt"])
+		say = fmt.Sprintf("run %d seed %d sampling %s prompt of %d bytes: %s", n, q.Wevalr.Seed, sampling, len(prompt), prompt)
 	}
 	stop := o.Stop
 	if stop == "" {
