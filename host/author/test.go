@@ -116,6 +116,11 @@ func Test(ctx context.Context, s TestSpec) (*Tested, error) {
 		}
 		out.add(res)
 	}
+	if p, err := g.with(ctx, firstOptions(own, "")); err == nil {
+		for _, r := range g.rawChecks(ctx, p, "grease") {
+			out.add(r)
+		}
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
