@@ -1,45 +1,175 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"sync"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/wevalr/wevalr/host/config"
 	"github.com/wevalr/wevalr/host/display"
 	"github.com/wevalr/wevalr/host/journal"
+	"github.com/wevalr/wevalr/host/report"
+	"github.com/wevalr/wevalr/host/rollout"
+	"github.com/wevalr/wevalr/host/server"
 )
 
-// notBuilt refuses what the eval file may say and this version cannot do yet: a key that has no effect
-// would be a promise that is not kept.
-func notBuilt(cfg *config.Config) error {
-	var b strings.Builder
-	refuse := func(on bool, key, instead string) {
-		if on {
-			fmt.Fprintf(&b, "\n%s: %s: not built yet; %s", cfg.Origin(key), key, instead)
-		}
-	}
-	s := &cfg.Server
-	refuse(s.Containment == "cgroup", "server.containment", `write "warden" or leave it out`)
-	if b.Len() == 0 {
-		return nil
-	}
-	return UsageError{errors.New(strings.TrimPrefix(b.String(), "\n"))}
+// attempt is one life of wevalr on a run.
+type attempt struct {
+	*Host
+	cfg      *config.Config
+	plugins  *plugins
+	run      *journal.Run
+	tasks    *journal.Tasks
+	owed     func(journal.State) bool
+	log      *slog.Logger
+	progress *display.Progress
+	mode     string
+	json     bool
+	start    time.Time
+	begun    func() // ends Host.preparing
+	logs     *lateWriter
 }
 
-// displayMode resolves --display.
-func (h *Host) displayMode(mode string) (string, error) {
-	switch mode {
-	case "", "auto", display.Plain:
-		return display.Plain, nil
-	case display.JSON, display.None:
-		return mode, nil
-	case "tui":
-		return "", UsageError{errors.New("--display tui: not built yet; use plain or json")}
+// do runs the attempt on the open run, writes its summary and prints its report.
+func (a *attempt) do(ctx context.Context) (int, error) {
+	closed := false
+	defer func() {
+		if !closed {
+			_ = a.run.Close(journal.CloseEvent{At: time.Now(), ExitCode: ExitIncomplete, Reason: "ended early"})
+		}
+	}()
+	logFile, err := os.OpenFile(filepath.Join(a.run.LogDir(), "wevalr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, fmt.Errorf("log: %w", err)
 	}
-	return "", UsageError{fmt.Errorf("--display %q: not one of auto, plain, json, none", mode)}
+	defer logFile.Close()
+	a.logs.open(logFile)
+	if a.tasks, err = a.run.SpoolTasks(taskSet(ctx, a.plugins.tasks, &a.cfg.Tasks)); err != nil {
+		return 0, taskError(err)
+	}
+	a.begun()
+	end := a.execute(ctx)
+	summary, err := a.summarize(end)
+	if err != nil {
+		return 0, err
+	}
+	diskErr := a.run.WriteSummary(*summary)
+	if summary, err = a.complete(summary); err != nil {
+		return 0, err
+	}
+	closed = true
+	if err := errors.Join(diskErr, a.run.Close(journal.CloseEvent{At: time.Now(), ExitCode: summary.ExitCode, Reason: end.reason()})); err != nil {
+		end.err = errors.Join(end.err, err)
+	}
+	return summary.ExitCode, a.report(summary, end)
+}
+
+// ending is how an attempt's work ended.
+type ending struct {
+	err         error // what stopped it: a server's death, a disk, fail_fast; nil when all was done
+	died        error // the env-server's death, or its never being ready
+	interrupted int   // exit code of a signal, or 0
+}
+
+func (e *ending) reason() string {
+	switch {
+	case e.interrupted != 0:
+		return "interrupted"
+	case e.died != nil:
+		return firstLine(e.died.Error())
+	case e.err != nil:
+		return firstLine(e.err.Error())
+	}
+	return ""
+}
+
+// execute starts the servers, where anything is owed, and runs the engine.
+func (a *attempt) execute(ctx context.Context) *ending {
+	counts := a.run.Counts(a.cfg.Tasks.NumRollouts)
+	a.progress = display.Start(a.Stderr, display.Options{
+		Mode: a.mode, Interval: a.interval(), Planned: counts.Planned, Finished: counts.Completed + counts.Limit,
+	})
+	defer a.progress.Close()
+	a.announce(counts)
+	if counts.Planned == 0 {
+		return &ending{err: errNothingPlanned}
+	}
+	watched, unwatch := context.WithCancel(ctx) // outlives the cancel that an interrupt brings
+	defer unwatch()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stops := a.watch(watched, cancel, "wevalr resume "+a.run.Dir(), a.progress.Notice, a.leave)
+
+	end := &ending{}
+	var servers rollout.Servers = noServers{}
+	if a.anythingOwed() {
+		set, err := a.startServersUnless(ctx, stops.drain)
+		if err != nil {
+			end.interrupted = int(stops.code.Load())
+			if end.err = err; end.interrupted == 0 {
+				end.died = err
+			}
+			return end
+		}
+		servers = set
+		defer func() { _ = set.Stop(context.WithoutCancel(ctx)) }()
+	}
+	res, err := rollout.Run(ctx, a.spec(servers, stops.drain))
+	end.interrupted = int(stops.code.Load())
+	if set, ok := servers.(*server.Set); ok {
+		end.died = set.Err()
+	}
+	switch {
+	case err != nil:
+		end.err = err
+	case end.died != nil:
+		end.err = end.died
+	case end.interrupted == 0 && res.Stopped != nil:
+		end.err = res.Stopped
+	}
+	return end
+}
+
+// startServersUnless starts the env-servers; the first interrupt ends that, since nothing is in flight yet.
+func (a *attempt) startServersUnless(ctx context.Context, drain <-chan struct{}) (*server.Set, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	started := make(chan struct{})
+	defer close(started)
+	go func() {
+		select {
+		case <-drain:
+			cancel(errInterrupted)
+		case <-started:
+		}
+	}()
+	return a.startServers(ctx)
+}
+
+var errNothingPlanned = errors.New("nothing is planned: the plugin gives no task that matches")
+
+// anythingOwed reports whether a rollout has to be sent.
+func (a *attempt) anythingOwed() bool {
+	for task := range a.tasks.Len() {
+		for index := range a.cfg.Tasks.NumRollouts {
+			st := a.run.State(task, index)
+			if !st.Outcome.Finished() && (a.owed == nil || a.owed(st)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// interval is how often progress is printed: a person at a terminal looks more often than a log.
+func (a *attempt) interval() time.Duration {
+	if a.terminal {
+		return time.Second
+	}
+	return 5 * time.Second
 }
 
 // announce says what is about to happen, in one or two lines.
@@ -57,40 +187,28 @@ func (a *attempt) leave(code int) {
 	a.exit(code)
 }
 
-// taskError says whose fault a task set is: a changed one is the operator's business.
-func taskError(err error) error {
-	if _, ok := errors.AsType[*journal.TaskSetError](err); ok {
-		return UsageError{fmt.Errorf("%w\n  the tasks of a run may grow at their end, and change in no other way; start a new run with wevalr run", err)}
+// report prints what a run ends with: the table, or the one JSON object; then the paths and the command
+// that goes on.
+func (a *attempt) report(s *journal.Summary, end *ending) error {
+	if a.json {
+		if err := report.JSON(a.Stdout, s); err != nil {
+			return err
+		}
+	} else if err := report.Text(a.Stdout, s); err != nil {
+		return err
 	}
-	return err
-}
-
-// lateWriter holds what is logged until the run directory is there.
-type lateWriter struct {
-	mu   sync.Mutex
-	w    io.Writer
-	held []byte
-}
-
-func (l *lateWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.w == nil {
-		l.held = append(l.held, p...)
-		return len(p), nil
+	out := a.Stdout
+	if a.json {
+		out = a.Stderr
 	}
-	return l.w.Write(p)
-}
-
-func (l *lateWriter) open(w io.Writer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.w = w
-	_, _ = w.Write(l.held)
-	l.held = nil
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
+	if !a.json || a.mode != display.None {
+		fmt.Fprintf(out, "%s\n%s\n", filepath.Join(s.Run.Dir, journal.SummaryFile), filepath.Join(s.Run.Dir, journal.TracesFile)) //nolint:errcheck // the summary is out
+	}
+	if end.err != nil {
+		fmt.Fprintf(a.Stderr, "wevalr: %v\n", end.err) //nolint:errcheck // best effort
+	}
+	if s.Owed > 0 {
+		fmt.Fprintf(a.Stderr, "%d of %d rollouts are owed; go on with: wevalr resume %s\n", s.Owed, s.Planned, s.Run.Dir) //nolint:errcheck // best effort
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
@@ -53,4 +54,9 @@ func ExitCode(err error) int {
 	default:
 		return ExitIncomplete
 	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

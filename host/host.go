@@ -17,6 +17,8 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -48,9 +50,26 @@ func isTerminal(w io.Writer) bool {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && !os.SameFile(info, null)
 }
 
 // Reexec must be the first call of main: a wevalr that was started as the warden of an env-server's
 // process tree does its work here and never returns.
 func Reexec() { procwatch.Main() }
+
+// displayMode resolves --display.
+func (h *Host) displayMode(mode string) (string, error) {
+	switch mode {
+	case "", "auto", display.Plain:
+		return display.Plain, nil
+	case display.JSON, display.None:
+		return mode, nil
+	case "tui":
+		return "", UsageError{errors.New("--display tui: not built yet; use plain or json")}
+	}
+	return "", UsageError{fmt.Errorf("--display %q: not one of auto, plain, json, none", mode)}
+}

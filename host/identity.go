@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -35,15 +36,21 @@ func sameRun(was, now journal.Identity) error {
 	var b strings.Builder
 	b.WriteString("this would be another run: what affects results has changed")
 	for _, d := range diff {
-		fmt.Fprintf(&b, "\n  - %s = %s\n  + %s = %s", d.Key, orNone(d.Was), d.Key, orNone(d.Now))
+		key := strings.TrimPrefix(d.Key, "config.")
+		fmt.Fprintf(&b, "\n  - %s = %s\n  + %s = %s", key, value(d.Was), key, value(d.Now))
 	}
 	b.WriteString("\n  undo the change, or start a new run with wevalr run")
 	return UsageError{fmt.Errorf("%s", b.String())}
 }
 
-func orNone(s string) string {
-	if s == "" {
+// value is a leaf of an identity as the eval file has it: config values are TOML inside a JSON string.
+func value(leaf string) string {
+	var text string
+	switch {
+	case leaf == "":
 		return "(none)"
+	case json.Unmarshal([]byte(leaf), &text) == nil:
+		return text
 	}
-	return s
+	return leaf
 }

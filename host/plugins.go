@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,7 +50,8 @@ func (p *plugins) load(ctx context.Context, cfg *config.Config) error {
 	var g errgroup.Group
 	for i := range cfg.Plugins {
 		g.Go(func() error {
-			p.all[i], errs[i] = p.engine.Load(ctx, pluginSpec(&cfg.Plugins[i], nil))
+			pl, err := p.engine.Load(ctx, pluginSpec(&cfg.Plugins[i], nil))
+			p.all[i], errs[i] = pl, at(cfg, "plugin."+cfg.Plugins[i].Name+".source", err)
 			return nil
 		})
 	}
@@ -57,21 +59,26 @@ func (p *plugins) load(ctx context.Context, cfg *config.Config) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	var wrong []error
 	var err error
-	if p.tasks, err = p.role(cfg.Tasks.Plugin, abi.ProvidesTask, "[tasks] plugin"); err != nil {
-		return err
-	}
+	p.tasks, err = p.role(cfg.Tasks.Plugin, abi.ProvidesTask)
+	wrong = append(wrong, at(cfg, "tasks.plugin", err))
 	if cfg.Rollout.Plugin != "" {
-		if p.driver, err = p.role(cfg.Rollout.Plugin, abi.ProvidesRollout, "[rollout] plugin"); err != nil {
-			return err
-		}
+		p.driver, err = p.role(cfg.Rollout.Plugin, abi.ProvidesRollout)
+		wrong = append(wrong, at(cfg, "rollout.plugin", err))
 	}
 	for i := range cfg.Score {
-		if err := p.addScorers(ctx, cfg, &cfg.Score[i]); err != nil {
-			return err
-		}
+		wrong = append(wrong, at(cfg, fmt.Sprintf("score.%d.plugin", i), p.addScorers(ctx, cfg, &cfg.Score[i])))
 	}
-	return nil
+	return errors.Join(wrong...)
+}
+
+// at says where in the eval file an error belongs.
+func at(cfg *config.Config, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", cfg.Origin(key), err)
 }
 
 func pluginSpec(c *config.Plugin, options map[string]any) plugin.Spec {
@@ -96,17 +103,17 @@ func pluginSpec(c *config.Plugin, options map[string]any) plugin.Spec {
 }
 
 // role finds a plugin by alias and checks that it can do what the file wants of it.
-func (p *plugins) role(alias, role, where string) (*plugin.Plugin, error) {
+func (p *plugins) role(alias, role string) (*plugin.Plugin, error) {
 	for _, pl := range p.all {
 		if pl.Alias() != alias {
 			continue
 		}
 		if !pl.Provides(role) {
-			return nil, UsageError{fmt.Errorf("%s: plugin %q does not provide %s, only %v", where, alias, role, pl.Manifest().Provides)}
+			return nil, UsageError{fmt.Errorf("plugin %q does not provide %s, only %v\n  name a plugin that does, or add it to the plugin's manifest and code", alias, role, pl.Manifest().Provides)}
 		}
 		return pl, nil
 	}
-	return nil, UsageError{fmt.Errorf("%s: no plugin %q", where, alias)}
+	return nil, UsageError{fmt.Errorf("no plugin %q", alias)}
 }
 
 // addScorers adds what one [[score]] names: one scorer, or all of the plugin's. Options of its own
@@ -114,13 +121,13 @@ func (p *plugins) role(alias, role, where string) (*plugin.Plugin, error) {
 func (p *plugins) addScorers(ctx context.Context, cfg *config.Config, s *config.Score) error {
 	i := slices.IndexFunc(p.all, func(pl *plugin.Plugin) bool { return pl.Alias() == s.Plugin })
 	if i < 0 {
-		return UsageError{fmt.Errorf("[[score]] plugin: no plugin %q", s.Plugin)}
+		return UsageError{fmt.Errorf("no plugin %q", s.Plugin)}
 	}
 	pl := p.all[i]
 	if len(s.Options) > 0 {
 		var err error
 		if pl, err = p.engine.Load(ctx, pluginSpec(&cfg.Plugins[i], s.Options)); err != nil {
-			return fmt.Errorf("[[score]] options: %w", err)
+			return fmt.Errorf("options: %w", err)
 		}
 		p.extra = append(p.extra, pl)
 	}
@@ -131,12 +138,12 @@ func (p *plugins) addScorers(ctx context.Context, cfg *config.Config, s *config.
 			continue
 		}
 		if p.has(s.Plugin, sc.Name) {
-			return UsageError{fmt.Errorf("[[score]]: %s.%s is named twice; give the plugin a second [[plugin]] entry under another name", s.Plugin, sc.Name)}
+			return UsageError{fmt.Errorf("%s.%s is named twice\n  give the plugin a second [[plugin]] entry under another name", s.Plugin, sc.Name)}
 		}
 		p.scorers = append(p.scorers, rollout.Scorer{Plugin: pl, Alias: s.Plugin, Name: sc.Name, Kind: sc.Kind, View: sc.Views()})
 	}
 	if s.Scorer != "" && !slices.Contains(names, s.Scorer) {
-		return UsageError{fmt.Errorf("[[score]] scorer: plugin %q has no scorer %q, only %v", s.Plugin, s.Scorer, names)}
+		return UsageError{fmt.Errorf("plugin %q has no scorer %q\n  it has: %s", s.Plugin, s.Scorer, strings.Join(names, ", "))}
 	}
 	return nil
 }

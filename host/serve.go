@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -43,7 +42,7 @@ func (h *Host) Serve(ctx context.Context, opt ServeOptions) error {
 		Getenv: os.Getenv, Logger: slog.New(slog.NewTextHandler(h.Stderr, nil)),
 	})
 	if err != nil {
-		return UsageError{fmt.Errorf("serve: %w", err)}
+		return UsageError{err}
 	}
 	return nil
 }

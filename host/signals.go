@@ -23,11 +23,12 @@ type interrupts struct {
 	drain  chan struct{}
 	code   atomic.Int32 // 0, or the exit code of the first signal
 	cancel context.CancelCauseFunc
+	resume string // the command that goes on
 }
 
 // watch reads signals until ctx ends. say prints one line for the operator; leave must not return.
-func (h *Host) watch(ctx context.Context, cancel context.CancelCauseFunc, say func(string), leave func(code int)) *interrupts {
-	in := &interrupts{drain: make(chan struct{}), cancel: cancel}
+func (h *Host) watch(ctx context.Context, cancel context.CancelCauseFunc, resume string, say func(string), leave func(code int)) *interrupts {
+	in := &interrupts{drain: make(chan struct{}), cancel: cancel, resume: resume}
 	go func() {
 		for n := 0; ; {
 			select {
@@ -57,7 +58,7 @@ func (in *interrupts) take(sig os.Signal, n int, say func(string), leave func(in
 	}
 	switch step {
 	case 1:
-		say("interrupted: nothing new is dispatched, what is in flight finishes; interrupt again to cancel it")
+		say("interrupted: nothing new is dispatched, what is in flight finishes; interrupt again to cancel it; go on later with: " + in.resume)
 	case 2:
 		say("interrupted: what is in flight is cancelled; interrupt again to leave at once")
 		in.cancel(errInterrupted)

@@ -122,3 +122,11 @@ func rank(seed int64, key string) [16]byte {
 	sum := sha256.Sum256([]byte(strconv.FormatInt(seed, 10) + "\x00" + key))
 	return [16]byte(sum[:16])
 }
+
+// taskError says whose fault a task set is: a changed one is the operator's business.
+func taskError(err error) error {
+	if _, ok := errors.AsType[*journal.TaskSetError](err); ok {
+		return UsageError{fmt.Errorf("%w\n  the tasks of a run may grow at their end, and change in no other way; start a new run with wevalr run", err)}
+	}
+	return err
+}

@@ -50,7 +50,10 @@ func TestInterrupt_WhilePluginGivesTasks_LeavesAtOnce(t *testing.T) {
 import "github.com/wevalr/wevalr/plugins/sdk"
 
 func init() {
-	sdk.Register(sdk.Plugin{Tasks: func(string, int) ([]sdk.Task, string, error) {
+	sdk.Register(sdk.Plugin{Tasks: func(cursor string, _ int) ([]sdk.Task, string, error) {
+		if cursor == "" { // a run asks for the first task before it makes its directory
+			return []sdk.Task{{Key: "first", Data: map[string]any{"prompt": "?"}}}, "more", nil
+		}
 		for {
 		}
 	}})

@@ -106,6 +106,21 @@ func Serve(ctx context.Context, opt Options) error {
 	return s.Close()
 }
 
+// Check finds what would keep a server for m from starting, its replay file read to the end, without
+// listening.
+//
+// # Errors
+//
+// As Listen.
+func Check(m Model) error {
+	opt := Options{Model: m}.withDefaults()
+	h, err := newHandler(opt)
+	if err != nil {
+		return err
+	}
+	return h.Close()
+}
+
 // Listen returns when requests are answered.
 //
 // # Errors
