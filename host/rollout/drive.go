@@ -36,7 +36,7 @@ type brought struct {
 	err     error
 }
 
-// lost is what had arrived of a run that never ended.
+// lost is what had arrived of a run that never ended, and why; nil: as the try ended.
 type lost struct {
 	traces []wire.Trace
 	why    *failure.Failure
@@ -166,7 +166,7 @@ func (e *engine) drive(ctx context.Context, srv *server.Server, j *job) brought 
 	b := brought{episode: reply.Episode, raw: reply.Raw, sent: !p.Sent().IsZero(), err: err}
 	if err != nil {
 		if len(reply.Partial) > 0 {
-			b.lost = []lost{{reply.Partial, failure.Of(err)}}
+			b.lost = []lost{{traces: reply.Partial}}
 		}
 		return b
 	}

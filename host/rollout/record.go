@@ -28,7 +28,7 @@ func (e *engine) record(ctx context.Context, j *job, b brought, end ending) (end
 	}
 	end.failure = e.masked(end.failure)
 	end.failure = e.keepRaw(j, b.raw, end.failure)
-	e.keepLost(j, b.lost)
+	e.keepLost(j, b.lost, end.failure)
 	// What was done is recorded even while everything is being cancelled.
 	_, err := e.Journal.Finish(context.WithoutCancel(ctx), journal.Finish{
 		Key: j.task.Key, Index: j.index, Try: j.try, Outcome: end.outcome, Failure: end.failure,
@@ -118,9 +118,12 @@ func (e *engine) keepRaw(j *job, raw []byte, f *failure.Failure) *failure.Failur
 
 // keepLost writes, best effort, what a person may want to look at of runs that never ended. It is
 // never scored.
-func (e *engine) keepLost(j *job, all []lost) {
+func (e *engine) keepLost(j *job, all []lost, end *failure.Failure) {
 	for _, l := range all {
 		p := journal.Partial{Key: j.task.Key, Index: j.index, Try: j.try}
+		if l.why == nil {
+			l.why = end
+		}
 		if l.why != nil {
 			p.Reason = l.why.Kind
 			if l.why.Server != nil {
