@@ -75,6 +75,7 @@ func TestFault_Exit(t *testing.T) {
 				if got := m.left(t); got < flying-1 {
 					t.Errorf("%d of %d model calls lost their caller: the others go on after the death", got, flying)
 				}
+				wantLeft(t, r, flying)
 				kept := readLines(t, filepath.Join(r.dir, "traces.jsonl"))
 				m.let()
 				again := e.resume(t, r, "-c", "32")
@@ -109,6 +110,18 @@ func wantDeath(t *testing.T, r result, text string, finished, flying, n int) {
 	}
 	if got := len(readLines(t, filepath.Join(r.dir, "traces.jsonl"))); got != finished {
 		t.Errorf("got %d episodes on the disk, want %d", got, finished)
+	}
+}
+
+// wantLeft checks what is kept of a death: what had arrived of each rollout, and what the server said.
+func wantLeft(t *testing.T, r result, flying int) {
+	t.Helper()
+	if got := readLines(t, filepath.Join(r.dir, "partial.jsonl")); len(got) != flying || !strings.Contains(strings.Join(got, ""), "Say the word") {
+		t.Errorf("got %d partial episodes, want %d", len(got), flying)
+	}
+	log, err := os.ReadFile(filepath.Join(r.dir, "logs/attempt_1/server-1-1.log"))
+	if err != nil || !strings.Contains(string(log), "EnvServer up") {
+		t.Errorf("got the server's log %q, %v", log, err)
 	}
 }
 

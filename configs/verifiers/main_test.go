@@ -173,6 +173,16 @@ func (e *eval) write(t *testing.T, name, text string) string {
 	return path
 }
 
+// score adds a plugin that scores.
+func (e *eval) score(t *testing.T, name, source string) {
+	t.Helper()
+	b, err := os.ReadFile(e.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.write(t, "eval.toml", fmt.Sprintf("%s[[score]]\nplugin = %q\n[[plugin]]\nname = %q\nsource = %q\n", b, name, name, source))
+}
+
 // command is the [server] command that serves a taskset with v's Python; args go on it.
 func (v version) command(t *testing.T, taskset string, args ...string) string {
 	t.Helper()

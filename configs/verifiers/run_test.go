@@ -22,11 +22,9 @@ func (v version) valid(t *testing.T, dir string, want int) {
 
 func wantMean(t *testing.T, r result, want float64, n int) {
 	t.Helper()
-	for name, s := range map[string]float64{"exact-match.match": want} {
-		got := r.summary.Scores[name]
-		if got.Mean == nil || math.Abs(*got.Mean-s) > 1e-9 || got.Rollouts != n {
-			t.Errorf("got %s = %+v, want %v of %d rollouts", name, got, s, n)
-		}
+	got := r.summary.Scores["exact-match.match"]
+	if got.Mean == nil || math.Abs(*got.Mean-want) > 1e-9 || got.Rollouts != n {
+		t.Errorf("got exact-match.match = %+v, want %v of %d rollouts", got, want, n)
 	}
 }
 
@@ -76,8 +74,12 @@ func TestRun_ExportedTaskset(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v version) {
 		m := newModel(t)
 		e := newEval(t, m.base(), v.command(t, "words"), nil)
+		e.score(t, "story", filepath.Join(repo(t), "configs/verifiers/testdata/story"))
 		v.script(t, "export.py", "--taskset", "words", "--target", "answer", "-o", filepath.Join(e.dir, "data/tasks.jsonl"))
 		r := e.complete(t, 20)
+		if s := r.summary.Scores["story.played"]; s.Mean == nil || *s.Mean != 1 {
+			t.Errorf("got story.played %+v, want 1: the plugin reads messages and tool calls\n%v", s, readLines(t, filepath.Join(r.dir, "scores.jsonl")))
+		}
 		want := 0.0
 		for i := range 20 {
 			if right(i) || i%4 == 3 { // the tool tells the right word
@@ -85,7 +87,7 @@ func TestRun_ExportedTaskset(t *testing.T) {
 			}
 		}
 		wantMean(t, r, want, 20)
-		if said := r.summary.Rewards["said"]; len(r.summary.Rewards) > 0 && (said.Mean == nil || math.Abs(*said.Mean-want) > 1e-9) {
+		if said := r.summary.Rewards["said"]; said.Mean == nil || math.Abs(*said.Mean-want) > 1e-9 {
 			t.Errorf("got the server's own reward %+v, want %v", said, want)
 		}
 		v.valid(t, r.dir, 20)
