@@ -193,3 +193,23 @@ func TestShow_Tools(t *testing.T) {
 		}
 	}
 }
+
+// A field that verifiers drops without a word is named, and the run ends there.
+func TestRun_DroppedField(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v version) {
+		m := newModel(t)
+		tasks := plain(50)
+		for _, x := range tasks {
+			data, _ := x["data"].(map[string]any)
+			data["colour"] = "red"
+		}
+		e := newEval(t, m.base(), v.command(t, "words"), tasks)
+		r := e.run(t, "-c", "2")
+		if r.code == 0 || r.summary.Completed > 2 {
+			t.Errorf("got exit code %d, %+v; want an end at the first rollouts", r.code, r.summary)
+		}
+		if want := `field colour: sent "red", the server has nothing`; !strings.Contains(r.stderr, want) {
+			t.Errorf("stderr has no %q:\n%s", want, r.stderr)
+		}
+	})
+}
