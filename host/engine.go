@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 
@@ -19,9 +21,17 @@ func (a *attempt) spec(servers rollout.Servers, drain <-chan struct{}) rollout.S
 	return rollout.Spec{
 		Journal: a.run, Tasks: a.tasks, Rollouts: a.cfg.Tasks.NumRollouts, Owed: a.owed,
 		Servers: servers, Driver: a.plugins.driver, Scorers: a.plugins.scorers, Request: request(a.cfg),
-		CheckEcho: a.cfg.Server.Kind() != config.Embedded, MaxConcurrent: a.cfg.Run.MaxConcurrent, Retries: a.cfg.Run.Retries, FailFast: a.cfg.Run.FailFast,
+		CheckEcho: a.cfg.Server.Kind() != config.Embedded, Replays: a.replays(), MaxConcurrent: a.cfg.Run.MaxConcurrent, Retries: a.cfg.Run.Retries, FailFast: a.cfg.Run.FailFast,
 		Drain: drain, Mask: masker(list), MaskRaw: rawMasker(list), Observer: a.progress, Logger: a.log,
 	}
+}
+
+// replays is how often a rollout that a server's end took is sent again: on_exit = "restart" alone.
+func (a *attempt) replays() int {
+	if a.cfg.Server.OnExit != "restart" {
+		return 0
+	}
+	return a.cfg.Server.MaxRestarts
 }
 
 // request is what every rollout sends beside its task.
@@ -44,7 +54,7 @@ func request(cfg *config.Config) rollout.Request {
 // noServers stands where nothing is to be sent: only scores are owed.
 type noServers struct{}
 
-func (noServers) Bind() (*server.Server, func()) {
-	panic("host: nothing is owed, yet a rollout wants a server")
+func (noServers) Bind(context.Context) (*server.Server, func(), error) {
+	return nil, nil, errors.New("host: nothing is owed, yet a rollout wants a server")
 }
 func (noServers) Down() <-chan struct{} { return nil }

@@ -52,17 +52,13 @@ type Spec struct {
 	Logger   *slog.Logger
 }
 
-// Servers is the set of env-servers that rollouts go to. One that starts its members again also has
-// BindContext, which waits for a living one.
+// Servers is the set of env-servers that rollouts go to.
 type Servers interface {
-	// Bind picks the least loaded living one; release when the rollout is over.
-	Bind() (srv *server.Server, release func())
+	// Bind picks the least loaded living one, and waits where one is being started again; release
+	// when the rollout is over. Its errors are ctx's cause.
+	Bind(ctx context.Context) (srv *server.Server, release func(), err error)
 	// Down is closed when one has ended that nobody stopped and nobody starts again.
 	Down() <-chan struct{}
-}
-
-type waitingServers interface {
-	BindContext(ctx context.Context) (srv *server.Server, release func(), err error)
 }
 
 // Observer is told what happens, from many goroutines. It must not block. A rollout is dispatched
@@ -223,13 +219,9 @@ func (e *engine) leave() {
 
 // bind gives a living server for one try; false when there is none and will be none.
 func (e *engine) bind(admit context.Context) (srv *server.Server, release func(), ok bool) {
-	if w, waits := e.Servers.(waitingServers); waits {
-		var err error
-		if srv, release, err = w.BindContext(admit); err != nil {
-			return nil, nil, false
-		}
-	} else {
-		srv, release = e.Servers.Bind()
+	srv, release, err := e.Servers.Bind(admit)
+	if err != nil {
+		return nil, nil, false
 	}
 	select {
 	case <-srv.Closing():

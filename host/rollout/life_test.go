@@ -47,7 +47,10 @@ func TestDrain_LetsFinishWhatIsInFlight(t *testing.T) {
 	done := start(context.Background(), s)
 	until(t, "the first run", func() bool { _, err := os.Stat(mark); return err == nil })
 	close(drain)
-	srv, release := s.Servers.Bind()
+	srv, release, err := s.Servers.Bind(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer release()
 	req, err := s.Request.build(map[string]any{"prompt": "p"}, origin{key: "other"}, nil)
 	if err != nil {
@@ -89,8 +92,10 @@ func TestDrain_WithNothingOwedIsNoStop(t *testing.T) {
 
 type noServers struct{}
 
-func (noServers) Bind() (*server.Server, func()) { panic("nothing is to be sent") }
-func (noServers) Down() <-chan struct{}          { return nil }
+func (noServers) Bind(context.Context) (*server.Server, func(), error) {
+	panic("nothing is to be sent")
+}
+func (noServers) Down() <-chan struct{} { return nil }
 
 var errStop = errors.New("the operator has had enough")
 

@@ -245,10 +245,9 @@ type twoSets struct {
 	bound         func()
 }
 
-func (s *twoSets) Bind() (*server.Server, func()) { panic("BindContext is there") }
-func (s *twoSets) Down() <-chan struct{}          { return nil }
+func (s *twoSets) Down() <-chan struct{} { return nil }
 
-func (s *twoSets) BindContext(ctx context.Context) (*server.Server, func(), error) {
+func (s *twoSets) Bind(ctx context.Context) (*server.Server, func(), error) {
 	if s.waits {
 		s.bound()
 		<-ctx.Done()
@@ -260,8 +259,7 @@ func (s *twoSets) BindContext(ctx context.Context) (*server.Server, func(), erro
 		set = s.second
 	default:
 	}
-	srv, release := set.Bind()
-	return srv, release, nil
+	return set.Bind(ctx)
 }
 
 // A rollout that waits for a new generation does not outlive admission.

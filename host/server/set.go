@@ -161,9 +161,9 @@ func (s *Set) Servers() []*Server {
 	return out
 }
 
-// Run sends one rollout to the least loaded living member; see [Server.Run] and [Set.BindContext].
+// Run sends one rollout to the least loaded living member; see [Server.Run] and [Set.Bind].
 func (s *Set) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progress) (Reply, error) {
-	srv, release, err := s.BindContext(ctx)
+	srv, release, err := s.Bind(ctx)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -171,7 +171,7 @@ func (s *Set) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progress) 
 	return srv.Run(ctx, req, p)
 }
 
-// BindContext gives a server for one rollout, which stays with it: a plugin's rollout call is bound to
+// Bind gives a server for one rollout, which stays with it: a plugin's rollout call is bound to
 // its generation. While none lives and one will be started again, it waits. After Down, with none
 // alive, it gives a dead one, whose runs return how it ended. The caller must call release when the
 // rollout is over.
@@ -179,7 +179,7 @@ func (s *Set) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progress) 
 // # Errors
 //
 // ctx's cause.
-func (s *Set) BindContext(ctx context.Context) (srv *Server, release func(), err error) {
+func (s *Set) Bind(ctx context.Context) (srv *Server, release func(), err error) {
 	for {
 		s.mu.Lock()
 		m := s.best()
@@ -196,15 +196,6 @@ func (s *Set) BindContext(ctx context.Context) (srv *Server, release func(), err
 			return nil, nil, context.Cause(ctx)
 		}
 	}
-}
-
-// Bind is [Set.BindContext] without waiting: with none alive it gives a dead one.
-func (s *Set) Bind() (srv *Server, release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.best()
-	m.load++
-	return m.Server, func() { s.release(m) }
 }
 
 // best is the least loaded living member, else the least loaded one. Needs mu.

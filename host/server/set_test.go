@@ -72,7 +72,7 @@ func bind(t *testing.T, s *Set) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	srv, release, err := s.BindContext(ctx)
+	srv, release, err := s.Bind(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,15 +167,15 @@ func TestSet_Stop_BackingOff(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("interrupted")
 	cancel(why)
-	if _, _, err := set.BindContext(ctx); !errors.Is(err, why) {
+	if _, _, err := set.Bind(ctx); !errors.Is(err, why) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	bound := make(chan *Server, 1)
-	go func() { srv, _, _ := set.BindContext(context.Background()); bound <- srv }()
+	go func() { srv, _, _ := set.Bind(context.Background()); bound <- srv }()
 	if err := set.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if e := run(t, await(t, "BindContext", bound), task{Do: "reply"}); !errors.As(e.err, new(*ExitedError)) {
+	if e := run(t, await(t, "Bind", bound), task{Do: "reply"}); !errors.As(e.err, new(*ExitedError)) {
 		t.Errorf("got %v, want the exit", e.err)
 	}
 	if set.Err() != nil || closed(set.Down()) {
