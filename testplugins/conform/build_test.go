@@ -108,7 +108,8 @@ func buildAssemblyScript(tb testing.TB, dir string) string {
 		asc = need(tb, "AssemblyScript (npm install -g assemblyscript@0.28.20, or WEVALR_ASC = the path of asc)", "asc")
 	}
 	out := filepath.Join(tb.TempDir(), "as.wasm")
-	run(tb, dir, asc, "assembly/index.ts", "-O3", "--runtime", "incremental", "--exportStart", "_initialize", "--enable", "bulk-memory", "-o", out)
+	run(tb, dir, asc, "assembly/index.ts", "-O3", "--runtime", "incremental", "--exportStart", "_initialize", "--enable", "bulk-memory",
+		"--use", "abort=assembly/wevalr/abort", "-o", out)
 	return out
 }
 

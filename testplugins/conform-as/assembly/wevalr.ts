@@ -1,0 +1,1 @@
+../../../plugins/sdk/assemblyscript/assembly/wevalr.ts
