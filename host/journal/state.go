@@ -134,11 +134,15 @@ type Generation struct {
 	UptimeS    float64 `json:"uptime_s"`
 }
 
-// Generations lists the env-servers that ended, in order.
+// Generations lists the env-servers that ended, by attempt, instance and generation.
 func (v *View) Generations() []Generation {
 	v.table.mu.RLock()
 	defer v.table.mu.RUnlock()
-	return slices.Clone(v.table.exits)
+	out := slices.Clone(v.table.exits)
+	slices.SortStableFunc(out, func(a, b Generation) int {
+		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Generation, b.Generation))
+	})
+	return out
 }
 
 // server keeps what the summary says of an env-server's end.
