@@ -204,8 +204,11 @@ func (a *Accumulator) bounds(tasks, rollouts int) *Interval {
 			}
 			r = *a.opt.Range
 		}
-		lo.add((c.sum.value() + missing*r[0]) / due)
-		hi.add((c.sum.value() + missing*r[1]) / due)
+		worst, best := c.sum, c.sum
+		worst.add(missing * r[0])
+		best.add(missing * r[1])
+		lo.add(worst.over(due))
+		hi.add(best.over(due))
 	}
 	if n == 0 {
 		return nil
