@@ -1,0 +1,53 @@
+package conform_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wevalr/wevalr/host/plugin"
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+// BenchmarkScore compares a scoring call of every SDK with the one of Go's in the same run: the scorer
+// `length` on a request of 4 KB.
+func BenchmarkScore(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		build func(testing.TB, string) string
+	}{{"conform-c", buildC}, {"conform-as", buildAssemblyScript}, {"conform-rust", buildRust}} {
+		b.Run(c.name, func(b *testing.B) {
+			e := newEngine(b)
+			other := load(b, e, module(b, c.name, c.build), plugin.Spec{})
+			dir, err := filepath.Abs("../conform-go")
+			if err != nil {
+				b.Fatal(err)
+			}
+			golang := load(b, e, dir, plugin.Spec{})
+			var took, base time.Duration
+			for b.Loop() {
+				took += timed(b, other)
+				base += timed(b, golang)
+			}
+			b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs/score")
+			b.ReportMetric(float64(took)/float64(base), "x-of-the-go-guest")
+			b.ReportMetric(float64(other.Size()), "bytes")
+		})
+	}
+}
+
+func timed(b *testing.B, p *plugin.Plugin) time.Duration {
+	b.Helper()
+	words := strings.Repeat("four ", 200)
+	start := time.Now()
+	_, err := p.Score(context.Background(), abi.ScoreRequest{
+		Scorer: "length", Task: abi.Task{Key: "k", Data: map[string]any{"prompt": words}, Target: "t"},
+		Episode: abi.Episode{Completion: words, Messages: []abi.Message{{Role: "user", Content: words}, {Role: "assistant", Content: words}}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
