@@ -3,7 +3,7 @@
 // `misbehave` misbehaves by the completion.
 #include "../../plugins/sdk/c/wevalr.h"
 
-static wv_i64 task_count, calls;
+static wv_i64 task_count;
 static wv_str greeting;
 
 static int init(wv_call *c) {
@@ -105,13 +105,13 @@ static int echo(wv_call *c) {
   return 0;
 }
 
-static int world(wv_call *c) {
+static int assets(wv_call *c) {
   wv_score *s = wv_add_score(c);
   wv_json m = {0};
   wv_str asset = WV("");
-  s->value = (double)++calls;
+  s->value = 1;
   wv_asset(WV("data/asset.txt"), &asset);
-  wv_log(WV_INFO, WV("world"));
+  wv_log(WV_INFO, WV("assets"));
   wv_open(&m);
   wv_key(&m, "greeting"), wv_put_text(&m, greeting);
   wv_key(&m, "asset"), wv_put_text(&m, wv_trim(asset));
@@ -121,16 +121,8 @@ static int world(wv_call *c) {
   return 0;
 }
 
-static int score(wv_call *c) {
-  if (wv_equal(c->scorer, WV("length"))) return length(c);
-  if (wv_equal(c->scorer, WV("misbehave"))) return misbehave(c);
-  if (wv_equal(c->scorer, WV("echo"))) return echo(c);
-  if (wv_equal(c->scorer, WV("world"))) return world(c);
-  return wv_fail(c, WV("unsupported"), WV("no such scorer"));
-}
-
 // spread is the difference between the longest and the shortest completion.
-static int score_group(wv_call *c) {
+static int spread(wv_call *c) {
   wv_score *s = wv_add_score(c);
   wv_size least = (wv_size)-1, most = 0;
   WV_EACH(e, c->episodes) {
@@ -228,4 +220,6 @@ static int rollout(wv_call *c) {
   return wv_fail(c, WV("bad_drive"), WV("no such drive"));
 }
 
-WEVALR_PLUGIN(.init = init, .tasks = count_tasks, .task = task, .rollout = rollout, .score = score, .score_group = score_group)
+WEVALR_PLUGIN(.init = init, .tasks = count_tasks, .task = task, .rollout = rollout,
+              .scorers = {{"length", length}, {"misbehave", misbehave}, {"echo", echo}, {"assets", assets}},
+              .group_scorers = {{"spread", spread}})

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/wevalr/wevalr/host/author"
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -32,7 +33,8 @@ func conforms(t *testing.T, name string, build func(testing.TB, string) string) 
 	if testing.Short() {
 		t.Skip("builds a plugin with another toolchain")
 	}
-	p := load(t, newEngine(t), module(t, name, build), plugin.Spec{
+	file := module(t, name, build)
+	p := load(t, newEngine(t), file, plugin.Spec{
 		Options: map[string]any{"greeting": "good \"day\" \n\x01é😀"},
 		Grants:  plugin.Grants{Env: &plugin.EnvGrant{Sampling: []string{"temperature"}}},
 	})
@@ -40,7 +42,8 @@ func conforms(t *testing.T, name string, build func(testing.TB, string) string) 
 	t.Run("length", func(t *testing.T) { length(t, p) })
 	t.Run("echo", func(t *testing.T) { echo(t, p) })
 	t.Run("misbehave", func(t *testing.T) { misbehave(t, p) })
-	t.Run("world", func(t *testing.T) { world(t, p) })
+	t.Run("assets", func(t *testing.T) { assets(t, p) })
+	t.Run("kit", func(t *testing.T) { kit(t, file) })
 	t.Run("spread", func(t *testing.T) { spread(t, p) })
 	t.Run("huge", func(t *testing.T) { huge(t, p) })
 	t.Run("drive", func(t *testing.T) { drive(t, p) })
@@ -71,6 +74,20 @@ func load(tb testing.TB, e *plugin.Engine, source string, spec plugin.Spec) *plu
 func score(p *plugin.Plugin, scorer, completion string) ([]abi.Score, error) {
 	res, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: scorer, Episode: abi.Episode{Completion: completion}})
 	return res.Scores, err
+}
+
+// kit is what `wevalr plugin test --conformance` says.
+func kit(t *testing.T, file string) {
+	t.Helper()
+	got, err := author.Conform(context.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Cases {
+		if c.Status == author.Fail {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+	}
 }
 
 func tasks(t *testing.T, p *plugin.Plugin) {
@@ -196,9 +213,9 @@ func misbehave(t *testing.T, p *plugin.Plugin) {
 	}
 }
 
-func world(t *testing.T, p *plugin.Plugin) {
+func assets(t *testing.T, p *plugin.Plugin) {
 	t.Helper()
-	got, err := score(p, "world", "")
+	got, err := score(p, "assets", "")
 	if err != nil {
 		t.Fatal(err)
 	}

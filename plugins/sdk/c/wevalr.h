@@ -2,14 +2,14 @@
 //
 //   #include "wevalr.h"
 //
-//   static int score(wv_call *c) {
+//   static int correct(wv_call *c) {
 //     wv_score *s = wv_add_score(c);
 //     s->answer = wv_text(wv_get(c->episode, "completion"));
 //     s->value = wv_equal(s->answer, wv_text(wv_get(c->task, "target")));
 //     return 0;
 //   }
 //
-//   WEVALR_PLUGIN(.score = score)
+//   WEVALR_PLUGIN(.scorers = {{"correct", correct}})
 //
 // Build it with clang and wasm-ld, then append the manifest (encoding = "json"): wevalr plugin build.
 //
@@ -524,14 +524,16 @@ typedef struct {
   int retryable;
 } wv_call;
 
+// wv_scorer is a scorer by its name in the manifest.
+typedef struct { const char *name; int (*score)(wv_call *); } wv_scorer;
+
 // wv_plugin says what a plugin can do; what is 0 it cannot. The manifest must declare the same.
 typedef struct {
   int (*init)(wv_call *);            // reads options
   wv_i64 (*tasks)(void);             // how many tasks there are, asked after init
   void (*task)(wv_json *, wv_i64 i); // writes task i: {"key": …, "data": {…}, "target": …}
   int (*rollout)(wv_call *);         // see wv_run and wv_select
-  int (*score)(wv_call *);           // looks at scorer where there are several
-  int (*score_group)(wv_call *);
+  wv_scorer scorers[32], group_scorers[32];
 } wv_plugin;
 
 extern const wv_plugin wv_this;
@@ -680,14 +682,17 @@ static inline int wv_write_tasks(wv_call *c, wv_json *w, const wv_value *q) {
 }
 
 static inline int wv_dispatch(wv_call *c, wv_i32 op, wv_json *w, const wv_value *q) {
-  int (*const by_op[])(wv_call *) = {0, wv_this.init, 0, wv_this.rollout, wv_this.score, wv_this.score_group};
-  if (!q) return wv_fail(c, WV("bad_request"), WV("the request cannot be read"));
+  int (*f)(wv_call *) = op == 1 ? wv_this.init : op == 3 ? wv_this.rollout : 0;
+  const wv_scorer *list = op == 4 ? wv_this.scorers : wv_this.group_scorers;
+  if (!q || q->type != WV_OBJECT) return wv_fail(c, WV("bad_request"), WV("the request cannot be read"));
   if (op == 2) return wv_write_tasks(c, w, q);
-  if (op < 1 || op > 5 || (op != 1 && !by_op[op])) return wv_fail(c, WV("unsupported"), WV("this plugin has no such operation"));
   c->options = wv_get(q, "options"), c->task = wv_get(q, "task");
   c->episode = wv_get(q, "episode"), c->episodes = wv_get(q, "episodes");
   c->scorer = wv_text(wv_get(q, "scorer")), c->seed = wv_int(wv_get(q, "seed")), c->index = wv_int(wv_get(q, "index"));
-  if (by_op[op] && by_op[op](c)) return 1;
+  for (int i = 0; (op == 4 || op == 5) && !f && i < 32 && list[i].name; i++)
+    if (wv_equal(wv_cstr(list[i].name), c->scorer)) f = list[i].score;
+  if (op < 1 || op > 5 || (op != 1 && !f)) return wv_fail(c, WV("unsupported"), WV("this plugin has no such scorer or operation"));
+  if (f && f(c)) return 1;
   if (op == 1 && wv_this.tasks) wv_key(w, "tasks"), wv_put_int(w, wv_this.tasks());
   if (op == 3) {
     wv_key(w, "episodes"), wv_open_list(w), wv_item(w, wv_written(&c->handles), 1), wv_close_list(w);

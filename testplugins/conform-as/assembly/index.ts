@@ -7,7 +7,6 @@ export { wevalr_abi_1_0, wevalr_buf, wevalr_call } from "./wevalr";
 class Conform extends Plugin {
   tasks: i64 = 0;
   greeting: string = "";
-  calls: i32 = 0;
 
   init(c: Call): void {
     this.tasks = c.options.get("tasks").int;
@@ -28,12 +27,14 @@ class Conform extends Plugin {
       .key("metadata").open().key("i").int(i).close().close();
   }
 
+  scorers(): string[] { return ["length", "misbehave", "echo", "assets"]; }
+  groupScorers(): string[] { return ["spread"]; }
+
   score(c: Call): void {
     if (c.scorer == "length") this.length(c);
     else if (c.scorer == "misbehave") this.misbehave(c);
     else if (c.scorer == "echo") this.echo(c);
-    else if (c.scorer == "world") this.world(c);
-    else c.fail("unsupported", "no such scorer");
+    else this.assets(c);
   }
 
   // length counts what it was shown, part by part.
@@ -83,13 +84,13 @@ class Conform extends Plugin {
     c.add(s);
   }
 
-  world(c: Call): void {
+  assets(c: Call): void {
     const text = asset("data/asset.txt");
-    const s = new Score(++this.calls);
+    const s = new Score(1);
     s.metadata = new Json().open().key("greeting").text(this.greeting)
       .key("asset").text(text ? String.UTF8.decode(text) : "")
       .key("missing").text(asset("data/none.txt") ? "" : statusName(Status.NotFound)).close();
-    log(Level.Info, "world");
+    log(Level.Info, "assets");
     c.add(s);
   }
 

@@ -12,7 +12,6 @@ use wevalr::{status, Call, Env, Error, Handle, Json, Level, Plugin, Rollout, Sco
 struct Conform {
     tasks: usize,
     greeting: String,
-    calls: u32,
 }
 
 #[no_mangle]
@@ -49,6 +48,14 @@ impl Plugin for Conform {
         ]))
     }
 
+    fn scorers(&self) -> &[&str] {
+        &["length", "misbehave", "echo", "assets"]
+    }
+
+    fn group_scorers(&self) -> &[&str] {
+        &["spread"]
+    }
+
     fn score(&mut self, c: &Call) -> Result<Vec<Score>, Error> {
         match c.scorer.as_str() {
             "length" => Ok(length(c)),
@@ -59,8 +66,7 @@ impl Plugin for Conform {
                 let score = number.map_or(Score::skipped(""), |n| Score::number(n.number()));
                 Ok(vec![score.answer(completion)])
             }
-            "world" => Ok(vec![self.world()]),
-            _ => Err(Error::new("unsupported", "no such scorer")),
+            _ => Ok(vec![self.assets()]),
         }
     }
 
@@ -100,12 +106,11 @@ impl Plugin for Conform {
 }
 
 impl Conform {
-    fn world(&mut self) -> Score {
-        self.calls += 1;
-        wevalr::log(Level::Info, "world");
+    fn assets(&mut self) -> Score {
+        wevalr::log(Level::Info, "assets");
         let asset = wevalr::asset("data/asset.txt").unwrap_or_default();
         let missing = wevalr::asset("data/none.txt").map_or_else(status::name, |_| "");
-        Score::number(self.calls.into()).metadata(object([
+        Score::number(1.0).metadata(object([
             ("greeting", self.greeting.as_str().into()),
             ("asset", String::from_utf8_lossy(&asset).into_owned().into()),
             ("missing", missing.into()),

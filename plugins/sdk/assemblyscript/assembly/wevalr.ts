@@ -4,6 +4,7 @@
 //   export { wevalr_abi_1_0, wevalr_buf, wevalr_call } from "./wevalr";
 //
 //   class Mine extends Plugin {
+//     scorers(): string[] { return ["correct"]; }
 //     score(c: Call): void {
 //       const answer = c.episode.get("completion").text;
 //       const s = Score.binary(answer == c.task.get("target").text);
@@ -574,8 +575,11 @@ export class Plugin {
   // task writes task i: {"key": …, "data": {…}, "target": …}.
   task(w: Json, i: i64): void {}
   rollout(c: Call): void { c.fail("unsupported", "this plugin drives no rollouts"); }
-  score(c: Call): void { c.fail("unsupported", "this plugin has no scorers"); }
-  scoreGroup(c: Call): void { c.fail("unsupported", "this plugin has no group scorers"); }
+  // scorers and groupScorers are the names in the manifest: score and scoreGroup get no others.
+  scorers(): string[] { return []; }
+  groupScorers(): string[] { return []; }
+  score(c: Call): void {}
+  scoreGroup(c: Call): void {}
 }
 
 let plugin: Plugin = new Plugin();
@@ -676,7 +680,7 @@ export function wevalr_call(op: i32, len: u32): u64 {
 }
 
 function dispatch(c: Call, op: i32, w: Json, q: Value | null): void {
-  if (!q) return c.fail("bad_request", "the request cannot be read");
+  if (!q || q.kind != Kind.Object) return c.fail("bad_request", "the request cannot be read");
   c.options = q.get("options");
   c.task = q.get("task");
   c.episode = q.get("episode");
@@ -691,8 +695,8 @@ function dispatch(c: Call, op: i32, w: Json, q: Value | null): void {
       return;
     case 2: return tasks(c, w, q);
     case 3: plugin.rollout(c); break;
-    case 4: plugin.score(c); break;
-    case 5: plugin.scoreGroup(c); break;
+    case 4: plugin.scorers().includes(c.scorer) ? plugin.score(c) : c.fail("unsupported", "this plugin has no scorer " + c.scorer); break;
+    case 5: plugin.groupScorers().includes(c.scorer) ? plugin.scoreGroup(c) : c.fail("unsupported", "this plugin has no group scorer " + c.scorer); break;
     default: return c.fail("unsupported", "this plugin has no such operation");
   }
   if (op == 3) {

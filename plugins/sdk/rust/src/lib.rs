@@ -8,6 +8,10 @@
 //! struct Mine;
 //!
 //! impl Plugin for Mine {
+//!     fn scorers(&self) -> &[&str] {
+//!         &["correct"]
+//!     }
+//!
 //!     fn score(&mut self, c: &Call) -> Result<Vec<Score>, Error> {
 //!         let answer = c.episode["completion"].text();
 //!         Ok(vec![Score::binary(answer == c.task["target"].text()).answer(answer)])
@@ -244,7 +248,14 @@ pub trait Plugin {
     fn rollout(&mut self, _env: &Env, _c: &Call) -> Result<Rollout, Error> {
         Err(Error::unsupported("this plugin drives no rollouts"))
     }
-    /// Looks at `c.scorer` where there are several.
+    /// The names in the manifest: score gets no others.
+    fn scorers(&self) -> &[&str] {
+        &[]
+    }
+    /// The names in the manifest: score_group gets no others.
+    fn group_scorers(&self) -> &[&str] {
+        &[]
+    }
     fn score(&mut self, _c: &Call) -> Result<Vec<Score>, Error> {
         Err(Error::unsupported("this plugin has no scorers"))
     }
@@ -290,8 +301,8 @@ impl Guest {
         }
         let request = std::mem::take(&mut self.request);
         let result = match json::parse(&request[..len]) {
-            Some(q) => self.dispatch(op, q),
-            None => Err(Error::new("bad_request", "the request cannot be read")),
+            Some(q @ Json::Object(_)) => self.dispatch(op, q),
+            _ => Err(Error::new("bad_request", "the request cannot be read")),
         };
         drop(request);
         let out = match result {
@@ -339,9 +350,9 @@ impl Guest {
                     ("scores", scores(r.scores)),
                 ]))
             }
-            4 => Ok(json::object([("scores", scores(self.plugin.score(&c)?))])),
-            5 => Ok(json::object([("scores", scores(self.plugin.score_group(&c)?))])),
-            _ => Err(Error::unsupported("this plugin has no such operation")),
+            4 if self.plugin.scorers().contains(&c.scorer.as_str()) => Ok(json::object([("scores", scores(self.plugin.score(&c)?))])),
+            5 if self.plugin.group_scorers().contains(&c.scorer.as_str()) => Ok(json::object([("scores", scores(self.plugin.score_group(&c)?))])),
+            _ => Err(Error::unsupported("this plugin has no such scorer or operation")),
         }
     }
 
