@@ -13,7 +13,10 @@ const minSecret = 8
 
 // secret is a value that must not be written: as it is, as it looks inside a JSON string, and what stands
 // for it there.
-type secret struct{ raw, value, mask []byte }
+type secret struct {
+	name             string
+	raw, value, mask []byte
+}
 
 // secrets are the values of the variables that client names or whose name looks like a credential.
 // short lists named ones that are too short to be masked.
@@ -30,7 +33,7 @@ func secrets(environ, named []string) (found []secret, short []string) {
 			}
 			continue
 		}
-		found = append(found, secret{raw: []byte(value), value: jsonText(value), mask: jsonText("[" + name + "]")})
+		found = append(found, secret{name: name, raw: []byte(value), value: jsonText(value), mask: jsonText("[" + name + "]")})
 	}
 	// The longest first: a secret may contain another.
 	sort.SliceStable(found, func(i, j int) bool { return len(found[i].value) > len(found[j].value) })
@@ -97,6 +100,18 @@ func maskValues(line []byte, s secret) []byte {
 		out = append(out, bytes.ReplaceAll(text, s.value, s.mask)...)
 	}
 	return append(out, line...)
+}
+
+// textMasker masks plain text.
+func textMasker(list []secret) func(string) string {
+	if len(list) == 0 {
+		return nil
+	}
+	pairs := make([]string, 0, 2*len(list))
+	for _, s := range list {
+		pairs = append(pairs, string(s.raw), "["+s.name+"]")
+	}
+	return strings.NewReplacer(pairs...).Replace
 }
 
 // rawMasker masks bytes of any form, and keeps their length: a msgpack reply stays readable.

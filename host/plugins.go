@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -26,18 +27,18 @@ type plugins struct {
 	tasks   *plugin.Plugin
 	driver  *plugin.Plugin // nil: the host drives
 	scorers []rollout.Scorer
+	mask    func(string) string // hides secrets in what guests say; nil: nothing to hide
 }
 
 // loadPlugins builds, checks and starts every plugin of the file, side by side, and finds each part.
 // Every plugin that cannot be loaded is reported, not only the first.
 func loadPlugins(ctx context.Context, cfg *config.Config, log *slog.Logger) (*plugins, error) {
-	engine, err := plugin.NewEngine(plugin.Options{
-		InstanceBytes: int64(cfg.Run.InstanceMiB) << 20, Logger: log, HostVersion: Version(),
-	})
+	engine, err := newEngine(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	p := &plugins{engine: engine, all: make([]*plugin.Plugin, len(cfg.Plugins))}
+	list, _ := secrets(os.Environ(), clientVars(cfg))
+	p := &plugins{engine: engine, mask: textMasker(list), all: make([]*plugin.Plugin, len(cfg.Plugins))}
 	if err := p.load(ctx, cfg); err != nil {
 		p.close(ctx)
 		return nil, err
@@ -45,12 +46,18 @@ func loadPlugins(ctx context.Context, cfg *config.Config, log *slog.Logger) (*pl
 	return p, nil
 }
 
+func newEngine(cfg *config.Config, log *slog.Logger) (*plugin.Engine, error) {
+	return plugin.NewEngine(plugin.Options{
+		InstanceBytes: int64(cfg.Run.InstanceMiB) << 20, Logger: log, HostVersion: Version(),
+	})
+}
+
 func (p *plugins) load(ctx context.Context, cfg *config.Config) error {
 	errs := make([]error, len(cfg.Plugins))
 	var g errgroup.Group
 	for i := range cfg.Plugins {
 		g.Go(func() error {
-			pl, err := p.engine.Load(ctx, pluginSpec(&cfg.Plugins[i], nil))
+			pl, err := p.engine.Load(ctx, p.spec(&cfg.Plugins[i], nil))
 			p.all[i], errs[i] = pl, at(cfg, "plugin."+cfg.Plugins[i].Name+".source", err)
 			return nil
 		})
@@ -81,16 +88,12 @@ func at(cfg *config.Config, key string, err error) error {
 	return fmt.Errorf("%s: %w", cfg.Origin(key), err)
 }
 
-func pluginSpec(c *config.Plugin, options map[string]any) plugin.Spec {
+// spec is a [[plugin]] in host/plugin's words; options win over its own.
+func (p *plugins) spec(c *config.Plugin, options map[string]any) plugin.Spec {
 	spec := plugin.Spec{
-		Alias: c.Name, Source: c.Source, Options: c.Options,
-		Grants: plugin.Grants{
-			FS: c.Grant.FS, Vars: c.Grant.Vars, Clock: c.Grant.Clock, Random: c.Grant.Random, TaskEnv: c.Grant.TaskEnv,
-		},
+		Alias: c.Name, Source: c.Source, Options: c.Options, Mask: p.mask,
+		Grants: grants(c),
 		Limits: plugin.Limits{MemoryMiB: c.Limits.MemoryMiB, Fuel: c.Limits.Fuel},
-	}
-	if c.Grant.Env != nil {
-		spec.Grants.Env = &plugin.EnvGrant{Sampling: c.Grant.Env.Sampling}
 	}
 	if len(options) > 0 {
 		spec.Options = maps.Clone(c.Options)
@@ -100,6 +103,16 @@ func pluginSpec(c *config.Plugin, options map[string]any) plugin.Spec {
 		maps.Copy(spec.Options, options)
 	}
 	return spec
+}
+
+func grants(c *config.Plugin) plugin.Grants {
+	g := plugin.Grants{
+		FS: c.Grant.FS, Vars: c.Grant.Vars, Clock: c.Grant.Clock, Random: c.Grant.Random, TaskEnv: c.Grant.TaskEnv,
+	}
+	if c.Grant.Env != nil {
+		g.Env = &plugin.EnvGrant{Sampling: c.Grant.Env.Sampling}
+	}
+	return g
 }
 
 // role finds a plugin by alias and checks that it can do what the file wants of it.
@@ -126,7 +139,7 @@ func (p *plugins) addScorers(ctx context.Context, cfg *config.Config, s *config.
 	pl := p.all[i]
 	if len(s.Options) > 0 {
 		var err error
-		if pl, err = p.engine.Load(ctx, pluginSpec(&cfg.Plugins[i], s.Options)); err != nil {
+		if pl, err = p.engine.Load(ctx, p.spec(&cfg.Plugins[i], s.Options)); err != nil {
 			return fmt.Errorf("options: %w", err)
 		}
 		p.extra = append(p.extra, pl)

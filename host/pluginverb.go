@@ -137,7 +137,7 @@ func addGrants(d *author.Description, cfg *config.Config, path string) error {
 		c := &cfg.Plugins[i]
 		names = append(names, c.Name)
 		if c.Source == abs || c.Name == d.Name {
-			d.AddGrants(c.Name, pluginSpec(c, nil).Grants, c.Options)
+			d.AddGrants(c.Name, grants(c), c.Options)
 		}
 	}
 	if d.Grants == nil {

@@ -1,15 +1,14 @@
 package host
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
-	"github.com/wevalr/wevalr/host/rollout"
 	"github.com/wevalr/wevalr/host/stats"
 )
 
@@ -46,111 +45,26 @@ func (a *attempt) complete(s *journal.Summary) (*journal.Summary, error) {
 	return written, nil
 }
 
-// column is one line of the result: an accumulator and how many values a task should have.
-type column struct {
-	acc     *stats.Accumulator
-	perTask int
-}
-
 // estimateScores reads scores.jsonl, a line at a time.
 func (a *attempt) estimateScores(s *journal.Summary) error {
-	columns := map[string]column{}
-	infos := map[[2]string]plugin.Scorer{}
-	for i := range a.plugins.scorers {
-		sc := &a.plugins.scorers[i]
-		infos[[2]string{sc.Alias, sc.Name}] = scorerInfo(sc)
-		columns[rollout.ScoreKey(sc.Alias, sc.Name, "")] = a.column(scorerInfo(sc))
-	}
-	failed := map[string]*journal.FailureCount{}
+	c := newColumns(a.tasks, a.cfg.Tasks.NumRollouts, a.plugins.scorers)
 	for line, err := range a.run.Scores() {
 		if err != nil {
 			return err
 		}
-		info, ours := infos[[2]string{line.Plugin, line.Scorer}]
-		task, known := a.tasks.Ordinal(line.Key)
-		if !ours || !known {
-			continue
-		}
-		countFailure(failed, &line)
-		for _, v := range line.Scores {
-			key := rollout.ScoreKey(line.Plugin, line.Scorer, v.Name)
-			c, ok := columns[key]
-			if !ok {
-				c = a.column(info)
-				columns[key] = c
-			}
-			if v.Value == nil {
-				c.acc.Null(task)
-			} else if err := c.acc.Add(task, *v.Value); err != nil {
-				return fmt.Errorf("scores.jsonl: %s of %s: %w", key, line.Key, err)
-			}
+		if err := c.add(&line); err != nil {
+			return err
 		}
 	}
-	dropUnused(columns, infos, s.Planned)
-	if err := a.cluster(columns); err != nil {
-		return err
-	}
-	for key, c := range columns {
-		s.Scores[key] = c.acc.Estimate(a.tasks.Len(), c.perTask)
-	}
-	for _, f := range failed {
+	for _, f := range c.failed {
 		s.Failures = append(s.Failures, *f)
 	}
-	sort.SliceStable(s.Failures, func(i, j int) bool { return s.Failures[i].Count > s.Failures[j].Count })
-	return nil
-}
-
-func (a *attempt) column(info plugin.Scorer) column {
-	opt := stats.Options{Binary: info.Binary}
-	if len(info.Range) == 2 {
-		opt.Range = &stats.Interval{info.Range[0], info.Range[1]}
-	}
-	c := column{acc: stats.New(opt), perTask: a.cfg.Tasks.NumRollouts}
-	if info.Kind == plugin.KindGroup {
-		c.perTask = 1
-	}
-	return c
-}
-
-// dropUnused takes away the column of a scorer that gives only named scores: it has nothing in it while
-// alias.scorer.name has.
-func dropUnused(columns map[string]column, infos map[[2]string]plugin.Scorer, planned int) {
-	for id := range infos {
-		key := rollout.ScoreKey(id[0], id[1], "")
-		if e := columns[key].acc.Estimate(planned, 1); e.Scored+e.Null > 0 {
-			continue
-		}
-		for other := range columns {
-			if len(other) > len(key) && other[:len(key)+1] == key+"." {
-				delete(columns, key)
-				break
-			}
-		}
-	}
-}
-
-// cluster tells the accumulators which tasks belong together.
-func (a *attempt) cluster(columns map[string]column) error {
-	for i := range a.tasks.Len() {
-		raw, _, err := a.tasks.Task(i)
-		if err != nil {
-			return err
-		}
-		if !bytes.Contains(raw, []byte(`"cluster":`)) {
-			continue
-		}
-		task, err := rollout.DecodeTask(raw)
-		if err != nil {
-			return err
-		}
-		if task.Cluster == "" {
-			continue
-		}
-		for _, c := range columns {
-			c.acc.Cluster(i, task.Cluster)
-		}
-	}
-	return nil
+	slices.SortStableFunc(s.Failures, func(x, y journal.FailureCount) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Kind, y.Kind))
+	})
+	var err error
+	s.Scores, err = c.estimates()
+	return err
 }
 
 // estimateRewards reads the journal's finish lines: the env-server's own numbers.
@@ -158,50 +72,24 @@ func (a *attempt) estimateRewards(s *journal.Summary) error {
 	if !a.run.Rewarded() {
 		return nil
 	}
-	columns := map[string]column{}
+	c := newColumns(a.tasks, a.cfg.Tasks.NumRollouts, nil)
 	for f, err := range a.run.Finishes() {
 		if err != nil {
 			return err
 		}
-		if !f.Outcome.Finished() || len(f.Rewards) == 0 || f.Index >= a.cfg.Tasks.NumRollouts {
-			continue
-		}
 		task, known := a.tasks.Ordinal(f.Key)
-		if !known {
+		if !known || !f.Outcome.Finished() || f.Index >= a.cfg.Tasks.NumRollouts {
 			continue
 		}
 		for name, v := range f.Rewards {
-			c, ok := columns[name]
-			if !ok {
-				c = a.column(plugin.Scorer{})
-				columns[name] = c
-			}
-			if v == nil {
-				c.acc.Null(task)
-			} else if err := c.acc.Add(task, *v); err != nil {
-				return fmt.Errorf("%s: reward %s of %s: %w", journal.JournalFile, name, f.Key, err)
+			if err := c.value(name, plugin.Scorer{}, task, v); err != nil {
+				return fmt.Errorf("%s: reward of %s: %w", journal.JournalFile, f.Key, err)
 			}
 		}
 	}
-	if err := a.cluster(columns); err != nil {
-		return err
-	}
-	for name, c := range columns {
-		s.Rewards[name] = c.acc.Estimate(a.tasks.Len(), c.perTask)
-	}
-	return nil
-}
-
-func countFailure(all map[string]*journal.FailureCount, line *journal.ScoreLine) {
-	f := line.Failure
-	if f == nil {
-		return
-	}
-	id := string(f.Source) + "/" + f.Kind
-	if all[id] == nil {
-		all[id] = &journal.FailureCount{Source: f.Source, Kind: f.Kind, Example: fmt.Sprintf("%s.%s of %s: %s", line.Plugin, line.Scorer, line.Key, f.Message)}
-	}
-	all[id].Count++
+	var err error
+	s.Rewards, err = c.estimates()
+	return err
 }
 
 // exitCode is the table of docs/operations.md; several may apply: 130/143 > 4 > 3.

@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 		return host.UsageError{Err: fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
 	root.AddCommand(
-		a.runCmd(), a.resumeCmd(), a.retryCmd(), a.showCmd(), a.lsCmd(),
+		a.runCmd(), a.resumeCmd(), a.retryCmd(), a.rescoreCmd(), a.showCmd(), a.lsCmd(),
 		a.serveCmd(), a.configCmd(), a.pluginCmd(), a.versionCmd(),
 	)
 	return root

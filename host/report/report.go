@@ -67,6 +67,14 @@ func counts(b *strings.Builder, s *journal.Summary) {
 	b.WriteString("\n")
 }
 
+// Estimates prints a table of scores alone.
+func Estimates(w io.Writer, scores map[string]stats.Estimate) error {
+	var b strings.Builder
+	estimates(&b, "score", scores)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
 func estimates(b *strings.Builder, title string, all map[string]stats.Estimate) {
 	if len(all) == 0 {
 		return

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
@@ -14,24 +13,6 @@ import (
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
-
-// Scorer is one column of the result: a scorer of a loaded plugin.
-type Scorer struct {
-	Plugin *plugin.Plugin
-	Alias  string // the plugin's, in keys
-	Name   string
-	Kind   string   // plugin.KindRollout, KindGroup or KindDriver
-	View   []string // what of an episode it gets
-}
-
-// ScoreKey is how a score is called in summaries: alias.scorer, and .name where the scorer gives several.
-func ScoreKey(alias, scorer, name string) string {
-	key := alias + "." + scorer
-	if name != "" && name != scorer {
-		key += "." + name
-	}
-	return key
-}
 
 const (
 	// retained bounds what waits for a scorer in memory, in bytes of task and episode lines.
@@ -196,37 +177,12 @@ func (s *scoring) score(ctx context.Context, it item) {
 		if s.Journal.Scored(it.ordinal, it.index, sc.Alias, sc.Name) {
 			continue
 		}
-		out := s.begin(sc, task.Key)
-		out.Index = &it.index
-		switch {
-		case unread != nil:
-			out.Failure = failure.New(failure.Host, "internal", "episode: %v", unread)
-		case sc.Kind == plugin.KindDriver:
-			driverScores(&out, episode)
-		default:
-			res, err := sc.Plugin.Score(ctx, s.Request.scoreRequest(sc.Name, task, it.index, View(episode, sc.View)))
-			if err != nil && ctx.Err() != nil {
-				return // the attempt is over, and the score is owed
-			}
-			fill(&out, res, err)
+		out, err := sc.line(ctx, &s.Request, task, it.index, episode, unread)
+		if err != nil {
+			return // the attempt is over, and the score is owed
 		}
 		s.write(sc, out)
 	}
-}
-
-// begin begins what one scorer says.
-func (s *scoring) begin(sc *Scorer, key string) journal.ScoreLine {
-	return journal.ScoreLine{Key: key, Plugin: sc.Alias, Scorer: sc.Name, Identity: sc.Plugin.ScorerIdentity(sc.Name)}
-}
-
-// fill puts a call's result into the line.
-func fill(line *journal.ScoreLine, res plugin.Result, err error) {
-	line.Fuel, line.MS = res.Fuel, float64(res.Took)/float64(time.Millisecond)
-	if err != nil {
-		line.Failure = failure.Of(err)
-		return
-	}
-	line.Scores = scores(res.Scores)
 }
 
 // write records a line. One that the journal cannot take is a failure of its scorer; only the disk
@@ -248,16 +204,4 @@ func (s *scoring) write(sc *Scorer, line journal.ScoreLine) {
 	for _, v := range line.Scores {
 		s.Observer.Scored(ScoreKey(sc.Alias, sc.Name, v.Name), v.Value)
 	}
-}
-
-// scores is the same numbers in the journal's words.
-func scores(list []abi.Score) []journal.Score {
-	out := make([]journal.Score, len(list))
-	for i, v := range list {
-		out[i] = journal.Score{
-			Name: v.Name, Value: v.Value, Label: v.Label, Explanation: v.Explanation,
-			Answer: v.Answer, Metadata: v.Metadata,
-		}
-	}
-	return out
 }
