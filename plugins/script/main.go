@@ -4,7 +4,7 @@
 //
 // It is also the interpreter of scripted plugins: a folder with plugin.toml and a .star file becomes a
 // module by appending that manifest and its assets to this command's code. So the scorers are the
-// manifest's, and the code must not know them.
+// manifest's: where plugin.toml is an asset too, others are refused.
 package main
 
 func main() {}

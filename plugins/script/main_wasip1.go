@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"runtime"
 	"unsafe"
@@ -63,28 +64,33 @@ func call(op, n int32) int64 {
 			panic(v)
 		}
 	}()
+	if abi.Op(op) == abi.OpInit {
+		guest.Manifest, _ = asset("plugin.toml")
+	}
 	response = guest.Serve(abi.Op(op), request[:n], response[:0])
 	return int64(uintptr(unsafe.Pointer(unsafe.SliceData(response))))<<32 | int64(len(response))
 }
 
 // read gives an asset, else a file of the dataset.
 func read(name string) ([]byte, error) {
-	key := []byte(name)
-	n := importAssetLen(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)))
-	if n >= 0 {
-		b := make([]byte, n)
-		got := importAssetRead(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)), unsafe.Pointer(unsafe.SliceData(b)), uint32(n))
-		runtime.KeepAlive(key)
-		if got != n {
-			return nil, errors.New("the asset cannot be read")
-		}
+	if b, there := asset(name); there {
 		return b, nil
 	}
-	b, err := os.DirFS("/data/dataset").(interface {
-		ReadFile(name string) ([]byte, error)
-	}).ReadFile(name)
+	b, err := fs.ReadFile(os.DirFS("/data/dataset"), name)
 	if err != nil {
 		return nil, errors.New("not an asset, and not a file in the folder granted as fs.dataset")
 	}
 	return b, nil
+}
+
+func asset(name string) (b []byte, there bool) {
+	key := []byte(name)
+	n := importAssetLen(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)))
+	if n < 0 {
+		return nil, false
+	}
+	b = make([]byte, n)
+	got := importAssetRead(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)), unsafe.Pointer(unsafe.SliceData(b)), uint32(n))
+	runtime.KeepAlive(key)
+	return b, got == n
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/wevalr/wevalr/host/author"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -185,7 +186,7 @@ func fromAsset(t *testing.T, e *plugin.Engine) {
 name     = "mine"
 version  = "0.1.0"
 provides = ["scorer/v1"]
-assets   = ["*.star"]
+assets   = ["*.star", "plugin.toml"]
 [[scorer]]
 name   = "correct"
 range  = [0, 1]
@@ -198,7 +199,7 @@ default = "mine.star"
 	star := "load(\"lib.star\", \"same\")\ndef score(task, episode):\n    return {\"correct\": same(episode.completion, task.target)}\n"
 	lib := "def same(a, b):\n    return a == b\n"
 	var assets []byte
-	for _, s := range []string{"lib.star", lib, "mine.star", star} {
+	for _, s := range []string{"lib.star", lib, "mine.star", star, "plugin.toml", manifest} {
 		assets = append(binary.AppendUvarint(assets, uint64(len(s))), s...)
 	}
 	code := withSection(withSection(withoutSections(t, built.Module), abi.SectionManifest, []byte(manifest)), abi.SectionAssets, assets)
@@ -212,6 +213,15 @@ default = "mine.star"
 		res, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct", Task: abi.Task{Target: "42"}, Episode: abi.Episode{Completion: completion}})
 		if err != nil || *res.Scores[0].Value != want || res.Scores[0].Name != "correct" {
 			t.Errorf("%s: got %+v, %v want %v", completion, res.Scores, err, want)
+		}
+	}
+	got, err := author.Conform(context.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Cases {
+		if c.Status == author.Fail {
+			t.Errorf("conformance: %s: %s", c.Name, c.Detail)
 		}
 	}
 }

@@ -2,6 +2,9 @@ package star
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/wevalr/wevalr/plugins/abi"
 	"github.com/wevalr/wevalr/plugins/sdk/codec"
@@ -12,6 +15,8 @@ import (
 type Guest struct {
 	// Read gives an asset, or a file of the dataset.
 	Read func(name string) ([]byte, error)
+	// Manifest is plugin.toml: a scorer that it does not name is refused. nil = a script takes any name.
+	Manifest []byte
 	// Print logs what the script prints.
 	Print func(text string)
 
@@ -71,6 +76,9 @@ func (g *Guest) dispatch(op abi.Op, r *codec.Reader, w *codec.Writer) error {
 		if err := r.End(); err != nil {
 			return unreadable(err)
 		}
+		if names := scorerNames(g.Manifest); g.Manifest != nil && !slices.Contains(names, q.Scorer) {
+			return &Error{Code: CodeNone, Message: fmt.Sprintf("plugin.toml has no scorer %q, there are: %v", cut(q.Scorer), names)}
+		}
 		var list []abi.Score
 		var err error
 		if op == abi.OpScoreGroup {
@@ -87,6 +95,21 @@ func (g *Guest) dispatch(op abi.Op, r *codec.Reader, w *codec.Writer) error {
 	default: // a script drives no rollouts
 		return &Error{Code: CodeNone, Message: "a script knows no such operation"}
 	}
+}
+
+// scorerNames finds the names of the tables [[scorer]] in a manifest that the host has checked.
+func scorerNames(manifest []byte) (names []string) {
+	in := false
+	for line := range strings.Lines(string(manifest)) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
+		if strings.HasPrefix(line, "[") {
+			in = strings.TrimSpace(line) == "[[scorer]]"
+		}
+		if key, value, ok := strings.Cut(line, "="); in && ok && strings.TrimSpace(key) == "name" {
+			names = append(names, strings.Trim(strings.TrimSpace(value), `"'`))
+		}
+	}
+	return names
 }
 
 func unreadable(err error) error {

@@ -293,6 +293,15 @@ func TestGuest_Serve(t *testing.T) {
 			t.Errorf("%s: got %q want %s", name, out, c.want)
 		}
 	}
+	g.Manifest = []byte("name = \"x\"\n[[option]]\nname = \"file\"\n[[scorer]]\nname   = \"s\" # one\n[[ scorer ]]\nname = 1\n[[scorer]]\nname = 'two'\n")
+	if out := string(g.Serve(abi.OpScore, w.B, nil)); strings.Contains(out, "err") {
+		t.Errorf("a scorer of the manifest: got %q", out)
+	}
+	w = &codec.Writer{}
+	codec.WriteScoreRequest(w, abi.ScoreRequest{Scorer: "other"})
+	if out := string(g.Serve(abi.OpScore, w.B, nil)); !strings.Contains(out, `no scorer "other", there are: [s two]`) {
+		t.Errorf("another scorer: got %q", out)
+	}
 	if out := string((&Guest{}).Serve(abi.OpInit, []byte{0x80}, nil)); !strings.Contains(out, "script_file") || !strings.Contains(out, "score.star") {
 		t.Errorf("no files: got %q", out)
 	}
