@@ -29,7 +29,7 @@ var doors = map[string][]string{
 	"host/journal": {"host/wire", "host/stats", "host/failure"},
 	"host/report":  {"host/journal", "host/stats", "host/failure"},
 	"host/display": {"host/journal", "host/stats", "host/failure"},
-	"host/author":  {"host/plugin", "host/plugin/meter", "plugins/abi"},
+	"host/author":  {"host/plugin", "host/plugin/meter", "plugins", "plugins/abi"},
 	"plugins/sdk":  {"plugins/abi"},
 	"plugins/sdk/": {"plugins/abi", "plugins/sdk", "plugins/sdk/"}, // sdktest, codec, json
 	"plugins/":     {"plugins/abi", "plugins/sdk", "plugins/sdk/", "plugins/internal/"},

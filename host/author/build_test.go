@@ -31,7 +31,7 @@ func TestMakeModule(t *testing.T) {
 
 	// Another file than the sources make is told, and left as it is.
 	other := filepath.Join(t.TempDir(), "other.wasm")
-	write(t, other, "other")
+	writeFile(t, other, "other")
 	_, err = MakeModule(t.Context(), BuildSpec{Dir: dir, Output: other, Verify: true})
 	if e, ok := errors.AsType[*DifferentError](err); !ok || e.Now != b.SHA256 || !strings.Contains(e.Error(), e.Was) || read(t, other) != "other" {
 		t.Errorf("got %v", err)

@@ -39,14 +39,14 @@ func TestLockPlugins(t *testing.T) {
 	}
 
 	// Other bytes with the same requests are written; the difference is shown.
-	write(t, path, string(swap(t, good, `"ignore_case"`, `"ignore_cas2"`)))
+	writeFile(t, path, string(swap(t, good, `"ignore_case"`, `"ignore_cas2"`)))
 	if got, text = lock(t, spec); !got.Written || got.Changes[0].What != "changed" || !strings.Contains(text, " → ") {
 		t.Errorf("changed: got %+v\n%s", got, text)
 	}
 
 	// More requests need --accept.
 	wide := strings.Replace(plainManifest, "task/v1", "task/v1", 1) + "[capabilities]\nclock = { optional = true }\nfs.dataset = { optional = true }\n"
-	write(t, path, string(withManifest(t, good, wide)))
+	writeFile(t, path, string(withManifest(t, good, wide)))
 	before := read(t, got.File)
 	got, text = lock(t, spec)
 	if got.Written || !slices.Equal(got.Changes[0].Widened, []string{"clock", "fs.dataset"}) || read(t, got.File) != before {
@@ -78,7 +78,7 @@ func TestLockPlugins_Refusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "a.wasm") || !strings.Contains(err.Error(), "b.wasm") {
 		t.Errorf("got %v, want both", err)
 	}
-	write(t, filepath.Join(dir, plugin.LockFile), "lock = 9")
+	writeFile(t, filepath.Join(dir, plugin.LockFile), "lock = 9")
 	if _, err := LockPlugins(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "lock = 9 is unknown") {
 		t.Errorf("got %v", err)
 	}

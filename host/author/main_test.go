@@ -1,7 +1,6 @@
 package author
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 )
-
-var update = flag.Bool("update", false, "write the copies and goldens")
 
 // TestMain gives all tests one cache, so that each plugin is built once.
 func TestMain(m *testing.M) {

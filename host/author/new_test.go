@@ -48,7 +48,7 @@ func TestNew_Go_TestsPassOffline(t *testing.T) {
 
 func TestNew_Refusals(t *testing.T) {
 	full := t.TempDir()
-	write(t, filepath.Join(full, "x"), "")
+	writeFile(t, filepath.Join(full, "x"), "")
 	for want, s := range map[string]NewSpec{
 		`name "My"`:               {Name: "My", Lang: "go", Kind: "scorer"},
 		`name "../x"`:             {Name: "../x", Lang: "go", Kind: "scorer"},

@@ -8,47 +8,35 @@ import (
 	"testing"
 )
 
-// The SDK that plugin new copies is the one of this repository. After a change of it:
-//
-//	go test ./host/author -run SDKCopy -update
-func TestSDKCopy_IsTheRepositorys(t *testing.T) {
-	const copied = "templates/go-sdk/wevalr"
-	want := map[string]string{"LICENSE": read(t, filepath.Join(root, "LICENSE")), "go.mod": "module github.com/wevalr/wevalr\n\ngo 1.26\n"}
-	for _, dir := range []string{"plugins/abi", "plugins/sdk"} {
-		walk(t, filepath.Join(root, dir), func(path string) {
-			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-				rel, err := filepath.Rel(root, path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want[filepath.ToSlash(rel)] = read(t, path)
+// A new Go plugin gets the SDK of this repository, all of it and nothing of its tests.
+func TestNew_GoSDK_IsTheRepositorys(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	if _, err := New(NewSpec{Name: "my-scorer", Lang: "go", Kind: "scorer", Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, src := range []string{"plugins/abi", "plugins/sdk"} {
+		walk(t, filepath.Join(root, src), func(path string) {
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[rel] = true
+			if got := read(t, filepath.Join(dir, "wevalr", rel)); got != read(t, path) {
+				t.Errorf("%s is not as in the repository", rel)
 			}
 		})
 	}
-	if *update {
-		if err := os.RemoveAll(copied); err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range want {
-			write(t, filepath.Join(copied, name+suffix), text)
-		}
-	}
-	got := map[string]bool{}
-	walk(t, copied, func(path string) {
-		rel, err := filepath.Rel(copied, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := strings.TrimSuffix(filepath.ToSlash(rel), suffix)
-		got[name] = true
-		if text, ok := want[name]; !ok || text != read(t, path) {
-			t.Errorf("%s: not as in the repository (there: %v); run this test with -update", name, ok)
+	walk(t, filepath.Join(dir, "wevalr", "plugins"), func(path string) {
+		if rel, err := filepath.Rel(filepath.Join(dir, "wevalr"), path); err != nil || !want[rel] {
+			t.Errorf("%s is copied and should not be (%v)", rel, err)
 		}
 	})
-	for name := range want {
-		if !got[name] {
-			t.Errorf("%s: not copied; run this test with -update", name)
-		}
+	if read(t, filepath.Join(dir, "wevalr", "LICENSE")) != read(t, filepath.Join(root, "LICENSE")) {
+		t.Error("the license is another one")
 	}
 }
 
@@ -74,12 +62,9 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := write(path, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/wevalr/wevalr/plugins"
 )
 
 // templates has one folder for each <lang>-<kind>, and <lang>-sdk for what all kinds of a language share.
@@ -75,7 +77,7 @@ func New(s NewSpec) (*Created, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin new: %w", err)
 	}
-	if _, err := s.copy(s.Lang + "-sdk"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.copySDK(); err != nil {
 		return nil, fmt.Errorf("plugin new: %w", err)
 	}
 	return &Created{Name: s.Name, Dir: s.Dir, Files: files, Next: []string{
@@ -100,6 +102,27 @@ func available() []string {
 	return out
 }
 
+// copySDK writes what all kinds of a language share: the template's files, and for Go this repository's
+// own SDK, as the module that the template's go.mod stands for.
+func (s NewSpec) copySDK() error {
+	if _, err := s.copy(s.Lang + "-sdk"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.Lang != "go" {
+		return nil
+	}
+	return fs.WalkDir(plugins.GoSDK, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := plugins.GoSDK.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return write(filepath.Join(s.Dir, "wevalr", "plugins", filepath.FromSlash(name)), text)
+	})
+}
+
 // copy writes one folder of the templates and lists its files.
 func (s NewSpec) copy(folder string) ([]string, error) {
 	tree, err := fs.Sub(templates, path.Join("templates", folder))
@@ -117,13 +140,16 @@ func (s NewSpec) copy(folder string) ([]string, error) {
 		}
 		name = strings.TrimSuffix(name, suffix)
 		files = append(files, name)
-		to := filepath.Join(s.Dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(to, []byte(strings.ReplaceAll(string(text), placeholder, s.Name)), 0o644)
+		return write(filepath.Join(s.Dir, filepath.FromSlash(name)), []byte(strings.ReplaceAll(string(text), placeholder, s.Name)))
 	})
 	return files, err
+}
+
+func write(to string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o644)
 }
 
 // Text is for a person.

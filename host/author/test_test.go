@@ -40,7 +40,7 @@ func edit(t *testing.T, path, was, now string) {
 	if !strings.Contains(text, was) {
 		t.Fatalf("%s: no %q", path, was)
 	}
-	write(t, path, strings.ReplaceAll(text, was, now))
+	writeFile(t, path, strings.ReplaceAll(text, was, now))
 }
 
 func find(t *testing.T, got *Tested, name string) CaseResult {
@@ -97,8 +97,8 @@ func TestTest_Update(t *testing.T) {
 	dir := newPlugin(t, "go", "scorer")
 	file := filepath.Join(dir, "cases", "first.json")
 	edit(t, file, `"value": 1`, `"value": 0`)
-	write(t, filepath.Join(dir, "cases", "second.json"), `{"scorer": "correct", "task": {"key": "k", "data": {"n": 12}}, "episode": {"completion": "x"}, "want": {}}`)
-	write(t, filepath.Join(dir, "evil_test.go"), "package main\n\nfunc init() { panic(1) }\n")
+	writeFile(t, filepath.Join(dir, "cases", "second.json"), `{"scorer": "correct", "task": {"key": "k", "data": {"n": 12}}, "episode": {"completion": "x"}, "want": {}}`)
+	writeFile(t, filepath.Join(dir, "evil_test.go"), "package main\n\nfunc init() { panic(1) }\n")
 	spec := TestSpec{Dir: dir, WasmOnly: true}
 	if got, err := Test(t.Context(), spec); err != nil || got.Failed != 2 || got.Native != nil {
 		t.Fatalf("got %+v, %v", got, err)
@@ -129,7 +129,7 @@ func TestTest_Dataset(t *testing.T) {
 	if re, ok := errors.AsType[*RequestError](err); !ok || !strings.Contains(re.Error(), "cases/data/words") {
 		t.Errorf("got %v", err)
 	}
-	write(t, filepath.Join(dir, "cases", "data", "words", "w.txt"), "five")
+	writeFile(t, filepath.Join(dir, "cases", "data", "words", "w.txt"), "five")
 	got, err := Test(t.Context(), TestSpec{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestReadCases_Refusals(t *testing.T) {
 		`{"scorer": "x", "task": {"key": "k"}, "episode": {}, "episodes": [], "x": 1}`: "unknown field",
 	} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "c.json"), text)
+		writeFile(t, filepath.Join(dir, "c.json"), text)
 		_, err := readCases(dir)
 		if re, ok := errors.AsType[*RequestError](err); !ok || !strings.Contains(re.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
