@@ -14,6 +14,7 @@ const (
 	CauseSelf            Cause = "self"             // it ended without our doing
 	CauseStopped         Cause = "stopped"          // Stop came first
 	CauseNotReady        Cause = "not_ready"        // stopped by us since ReadyTimeout passed
+	CauseUnresponsive    Cause = "unresponsive"     // stopped by us since it was not alive (Spec.Liveness)
 	CauseContainmentLost Cause = "containment_lost" // what held it died or took its status; Signal is a guess
 )
 
@@ -38,6 +39,9 @@ type Exit struct { //nolint:recvcheck // a value to all but the one function tha
 	Start, End time.Time
 	Uptime     time.Duration
 
+	// Usage is what the leader and those of its children that it waited for have used.
+	Usage Usage
+
 	// Tail is the last output, complete unless PipeHolders is not empty.
 	Tail []Line
 	// Dropped is what the sink was too slow for.
@@ -46,6 +50,21 @@ type Exit struct { //nolint:recvcheck // a value to all but the one function tha
 	Survivors []Process
 	// PipeHolders still held an output pipe open when DrainTimeout had passed (Linux).
 	PipeHolders []Process
+}
+
+// Usage is what a process has used; zero where the system does not tell.
+type Usage struct {
+	// User and System are processor time.
+	User, System time.Duration
+	// MaxRSS is the largest of their resident sets, in bytes.
+	MaxRSS int64
+}
+
+func usageOf(r *syscall.Rusage) Usage {
+	if r == nil {
+		return Usage{}
+	}
+	return Usage{User: time.Duration(r.Utime.Nano()), System: time.Duration(r.Stime.Nano()), MaxRSS: r.Maxrss * maxRSSUnit}
 }
 
 // Dropped counts output that the sink did not get.

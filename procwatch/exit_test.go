@@ -186,3 +186,24 @@ func TestErrors_ZeroValuesSpeak(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestProc_Exit_SaysWhatWasUsed(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		p, _ := child(t, level, Spec{Argv: sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")})
+		u := ended(t, p).Usage
+		if u.User+u.System <= 0 || u.User > time.Hour || u.MaxRSS < 100<<10 || u.MaxRSS > 1<<40 {
+			t.Errorf("got %+v", u)
+		}
+	})
+}
+
+// Times keep the monotonic clock's reading, so that a jump of the other one does not reach Uptime.
+func TestProc_Exit_TimesAreMonotonic(t *testing.T) {
+	p, _ := child(t, Group, Spec{Argv: sh("exit")})
+	e := ended(t, p)
+	for _, at := range []time.Time{e.Start, e.End} {
+		if !strings.Contains(at.String(), " m=") {
+			t.Errorf("%v has no reading of the monotonic clock", at)
+		}
+	}
+}

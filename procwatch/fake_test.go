@@ -25,7 +25,7 @@ func (f *fake) await() bool { <-f.died; return true }
 
 func (f *fake) dead() bool { return f.isDead.Load() }
 
-func (f *fake) bury() (syscall.WaitStatus, []Process, bool) { return 0, nil, true }
+func (f *fake) bury() death { return death{known: true} }
 
 func (f *fake) signal(sig syscall.Signal) {
 	f.mu.Lock()

@@ -1,6 +1,7 @@
 package procwatch
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -10,13 +11,33 @@ import (
 type body interface {
 	// await returns when the leader is dead and not reaped, or with false when what held it is.
 	await() bool
-	// bury kills the rest of the tree, names it, and reaps the leader. ok: the status is known.
-	bury() (ws syscall.WaitStatus, survivors []Process, ok bool)
+	// bury kills the rest of the tree, and reaps the leader.
+	bury() death
 	// signal signals the tree, unless the leader is reaped.
 	signal(sig syscall.Signal)
 	// dead reports whether the leader has ended, although await may not have noticed.
 	dead() bool
 }
+
+// death is what is known of a body after its end.
+type death struct {
+	status    syscall.WaitStatus
+	usage     Usage
+	known     bool // status and usage are
+	survivors []Process
+}
+
+// levelError says why a level of containment cannot be had; Auto goes on with the next one.
+type levelError struct {
+	level Containment
+	err   error
+}
+
+func (e *levelError) Error() string {
+	return fmt.Sprintf("the level %s cannot be had: %v", e.level, e.err)
+}
+
+func (e *levelError) Unwrap() error { return e.err }
 
 // maxProcesses bounds the lists of processes in an Exit.
 const maxProcesses = 100
@@ -28,7 +49,7 @@ type group struct {
 }
 
 func startGroup(c command, stdio []*os.File) (body, int, error) {
-	l, err := launch(c, stdio)
+	l, err := launch(c, stdio, leaderAttr())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -50,8 +71,10 @@ func (g *group) dead() (dead bool) {
 	return dead
 }
 
-func (g *group) bury() (_ syscall.WaitStatus, survivors []Process, _ bool) {
+func (g *group) bury() death {
+	var survivors []Process
 	g.leader.whileUnreaped(func(pid int) { survivors = g.session.kill(pid) })
-	ws, err := g.leader.bury()
-	return ws, survivors, err == nil
+	d := g.leader.bury()
+	d.survivors = survivors
+	return d
 }

@@ -35,7 +35,7 @@ func (s *session) kill(leader int) []Process {
 			}
 		}
 		return left
-	}, sweepLimit)
+	}, nil, sweepLimit)
 }
 
 // sweepLimit bounds the killing after the leader's death: Done follows Exiting by DrainTimeout and

@@ -16,6 +16,9 @@ type command struct {
 	Env     []string
 	Grace   time.Duration
 	TempDir string
+	Cgroup  string // the directory of the control group to be made for it; "" is none
+	// NotifyFD is the number under which it gets the descriptor after stderr; 0: there is none.
+	NotifyFD int
 }
 
 // leader is a started child that nobody else waits for.
@@ -29,19 +32,21 @@ type leader struct {
 	reaped bool
 
 	status syscall.WaitStatus // after gone
+	usage  Usage              // after gone
 	err    error              // after gone: there is no status
 }
 
-// launch executes c in its own session with the given stdin, stdout and stderr. The goroutine that
+// launch executes c in its own session, with what command.NotifyFD says after stdin, stdout and
+// stderr, and with attr's own attributes besides. The goroutine that
 // starts it keeps its thread until the child is reaped: a parent-death signal belongs to the
 // thread, not to the process (https://go.dev/issue/27505).
-func launch(c command, stdio []*os.File) (*leader, error) {
+func launch(c command, stdio []*os.File, attr *syscall.SysProcAttr) (*leader, error) {
 	l := &leader{dead: make(chan struct{}), reap: make(chan struct{}), gone: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		p, err := startProcess(c, stdio, leaderAttr())
+		p, err := startProcess(c, c.files(stdio), attr)
 		if err != nil {
 			started <- err
 			return
@@ -59,6 +64,8 @@ func launch(c command, stdio []*os.File) (*leader, error) {
 			l.err = err
 		} else if ws, ok := state.Sys().(syscall.WaitStatus); ok {
 			l.status = ws
+			ru, _ := state.SysUsage().(*syscall.Rusage)
+			l.usage = usageOf(ru)
 		}
 		close(l.gone)
 	}()
@@ -76,6 +83,17 @@ func startProcess(c command, stdio []*os.File, attr *syscall.SysProcAttr) (*os.P
 	return os.StartProcess(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: attr})
 }
 
+// files puts the notification descriptor under its number.
+func (c command) files(stdio []*os.File) []*os.File {
+	if c.NotifyFD <= 3 {
+		return stdio
+	}
+	files := make([]*os.File, c.NotifyFD+1)
+	copy(files, stdio[:3])
+	files[c.NotifyFD] = stdio[3]
+	return files
+}
+
 // whileUnreaped runs f unless the leader's number may belong to somebody else already.
 func (l *leader) whileUnreaped(f func(pid int)) {
 	l.mu.Lock()
@@ -86,8 +104,8 @@ func (l *leader) whileUnreaped(f func(pid int)) {
 }
 
 // bury reaps the leader, which is dead.
-func (l *leader) bury() (syscall.WaitStatus, error) {
+func (l *leader) bury() death {
 	close(l.reap)
 	<-l.gone
-	return l.status, l.err
+	return death{status: l.status, usage: l.usage, known: l.err == nil}
 }

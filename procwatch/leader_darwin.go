@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxRSSUnit is what getrusage(2) counts in.
+const maxRSSUnit = 1
+
 func leaderAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // waitDead returns when pid, a child of ours, has ended; it stays a zombie.

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxRSSUnit is what getrusage(2) counts in.
+const maxRSSUnit = 1024
+
 func leaderAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -12,7 +12,7 @@ const wardenName = "procwatch-warden"
 // not a second run of the program.
 var hooked atomic.Bool //nolint:gochecknoglobals // a fact about the binary, set once by its main
 
-// Main makes the level [Warden] available. It is called first in main and in TestMain and returns
+// Main makes the levels [Warden] and [Cgroup] available. It is called first in main and in TestMain and returns
 // at once, unless this process was started to be a warden: then it does not return.
 func Main() {
 	hooked.Store(true)

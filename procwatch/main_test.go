@@ -181,11 +181,7 @@ func pidOf(t *testing.T, lines <-chan Line) int {
 // each runs f at every level that this system has.
 func each(t *testing.T, f func(t *testing.T, level Containment)) {
 	t.Helper()
-	levels := []Containment{Group, Warden}
-	if runtime.GOOS != "linux" {
-		levels = levels[:1]
-	}
-	for _, level := range levels {
+	for _, level := range levels(t) {
 		t.Run(string(level), func(t *testing.T) { f(t, level) })
 	}
 }

@@ -87,21 +87,31 @@ func Start(ctx context.Context, spec Spec) (*Proc, error) {
 	return p, nil
 }
 
-// launch starts the body at the level asked for.
-func (p *Proc) launch(ctx context.Context, c command, stdio []*os.File) (err error) {
-	p.start = time.Now()
-	if p.spec.Containment != Group {
-		p.containment = Warden
-		p.body, p.pid, err = startWarden(ctx, c, stdio)
-		if err == nil || p.spec.Containment == Warden || !errors.Is(err, errNoWarden) {
-			return err
-		}
-		p.spec.Logger.WarnContext(ctx, "the child's tree is held as a group only", slog.Any("err", err))
-		p.start = time.Now()
+// launch starts the body at the level asked for, or at the best that there is.
+func (p *Proc) launch(ctx context.Context, c command, stdio []*os.File) error {
+	levels := []Containment{p.spec.Containment}
+	if p.spec.Containment == Auto {
+		levels = []Containment{Cgroup, Warden, Group}
 	}
-	p.containment = Group
-	p.body, p.pid, err = startGroup(c, stdio)
-	return err
+	var without []error
+	for _, level := range levels {
+		p.start, p.containment = time.Now(), level
+		var err error
+		if level == Group {
+			p.body, p.pid, err = startGroup(c, stdio)
+		} else {
+			p.body, p.pid, err = startWarden(ctx, level, c, stdio)
+		}
+		if err != nil && len(levels) > 1 && errors.As(err, new(*levelError)) {
+			without = append(without, err)
+			continue
+		}
+		if err == nil && level == Group && len(without) > 0 {
+			p.spec.Logger.WarnContext(ctx, "the child's tree is held as a group only", slog.Any("err", errors.Join(without...)))
+		}
+		return err
+	}
+	return errors.Join(without...) // Group is always to be had
 }
 
 // run owns the child from its start to its end.
@@ -130,12 +140,12 @@ func (p *Proc) run() {
 
 	timeout := time.NewTimer(p.spec.DrainTimeout)
 	defer timeout.Stop()
-	ws, survivors, known := p.body.bury()
-	if !known {
-		ws = syscall.WaitStatus(syscall.SIGKILL)
+	d := p.body.bury()
+	if !d.known {
+		d.status = syscall.WaitStatus(syscall.SIGKILL)
 	}
-	e.setStatus(ws)
-	e.Survivors = survivors
+	e.setStatus(d.status)
+	e.Usage, e.Survivors = d.usage, d.survivors
 	e.PipeHolders, e.Dropped = p.out.drain(timeout.C)
 	e.Tail = p.out.snapshot()
 	p.helpers.Wait()
@@ -145,7 +155,7 @@ func (p *Proc) run() {
 		}
 	}
 	p.mu.Lock()
-	if !known && p.cause == CauseSelf {
+	if !d.known && p.cause == CauseSelf {
 		p.cause = CauseContainmentLost
 	}
 	e.Cause, e.Reason, e.Escalated = p.cause, p.reason, p.escalated

@@ -8,8 +8,8 @@
 //	exit, err := p.Stop(ctx, "") // TERM, Grace, KILL; the same Exit for every caller
 //
 // The leader is the process that was started; the tree is the leader and what descends from it.
-// How much of the tree a level can hold is said at [Containment]. A program that wants the level
-// [Warden] calls [Main] first in its main function (and in TestMain).
+// How much of the tree a level can hold is said at [Containment]. A program that wants more
+// than [Group] calls [Main] first in its main function (and in TestMain).
 //
 // # Concurrency
 //

@@ -34,9 +34,9 @@ func sameResources(t *testing.T, before counts) {
 	t.Errorf("got %+v want %+v", now, before)
 }
 
-// iterations is fewer for the warden, which costs a process more.
+// iterations is fewer for the levels with a warden, which costs a process more.
 func iterations(n int, level Containment) int {
-	if level == Warden {
+	if level != Group {
 		n /= 5
 	}
 	if testing.Short() {
@@ -192,11 +192,7 @@ func TestStart_OutOfDescriptors(t *testing.T) {
 // BenchmarkProc_StartToDone reports what a level costs beside the plain group.
 func BenchmarkProc_StartToDone(b *testing.B) {
 	var base time.Duration
-	levels := []Containment{Group}
-	if runtime.GOOS == "linux" {
-		levels = append(levels, Warden)
-	}
-	for _, level := range levels {
+	for _, level := range levels(b) {
 		b.Run(string(level), func(b *testing.B) {
 			for b.Loop() {
 				p, err := Start(b.Context(), Spec{Argv: []string{"/bin/sh", "-c", "exit"}, Containment: level})

@@ -19,6 +19,10 @@ const (
 	// Auto takes the best level there is, says so at Warn when that is only Group, and is the
 	// meaning of "".
 	Auto Containment = "auto"
+	// Cgroup is Warden with a control group of version 2 around the tree (Linux 5.14, where our own
+	// group is delegated to us and writable): it is killed in one step however it forks, and also
+	// when the warden is killed.
+	Cgroup Containment = "cgroup"
 	// Warden puts a small process of our own binary between us and the leader (Linux, needs
 	// [Main]). Descendants cannot leave it, with setsid or otherwise. When we are killed it ends
 	// the tree after Spec.Grace and removes Spec.TempDir.
@@ -81,7 +85,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	switch s.Containment {
 	case "":
 		s.Containment = Auto
-	case Auto, Warden, Group:
+	case Auto, Cgroup, Warden, Group:
 	default:
 		return s, errors.New("unknown containment " + string(s.Containment))
 	}

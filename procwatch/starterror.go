@@ -43,8 +43,10 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // execError turns the system's refusal into a StartError that names its reason.
 func execError(path, dir string, err error) *StartError {
-	var pe *os.PathError
-	if errors.As(err, &pe) && !errors.Is(err, errNoWarden) {
+	if errors.As(err, new(*levelError)) {
+		return &StartError{Path: path, Err: err}
+	}
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		err = pe.Err
 	}
 	return &StartError{Path: path, Err: err, Detail: explain(path, dir, err)}

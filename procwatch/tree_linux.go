@@ -18,7 +18,8 @@ type stat struct {
 	pid, ppid, pgrp, session int
 	threads                  int
 	state                    byte
-	start                    uint64 // ticks since boot; with pid it names a process for good
+	start                    uint64             // ticks since boot; with pid it names a process for good
+	status                   syscall.WaitStatus // of a zombie; 0 also when we may not know
 }
 
 // ended is more than a zombie: while other threads run, the state of a process whose main thread has
@@ -49,7 +50,7 @@ func readStat(pid int) (stat, bool) {
 	}
 	// The name is in parentheses and may hold anything, so count from the last one.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 20 {
+	if len(f) < 50 {
 		return stat{}, false
 	}
 	s := stat{pid: pid, state: f[0][0]}
@@ -57,6 +58,8 @@ func readStat(pid int) (stat, bool) {
 	s.pgrp, _ = strconv.Atoi(f[2])
 	s.session, _ = strconv.Atoi(f[3])
 	s.threads, _ = strconv.Atoi(f[17])
+	status, _ := strconv.ParseUint(f[len(f)-1], 10, 32)
+	s.status = syscall.WaitStatus(status)
 	s.start, err = strconv.ParseUint(f[19], 10, 64)
 	return s, err == nil
 }
@@ -110,9 +113,9 @@ func send(s stat, sig syscall.Signal) {
 }
 
 // sweep kills what members names, again and again, until nothing of it lives or limit has passed,
-// and returns all that it met. Two empty looks in a row are needed: during one a process may fork
+// and returns all that it met. all, when given, kills more of it in one step. Two empty looks in a row are needed: during one a process may fork
 // behind the reader and end before it.
-func sweep(members func() []stat, limit time.Duration) []Process {
+func sweep(members func() []stat, all func(), limit time.Duration) []Process {
 	var met []Process
 	seen := map[uint64]map[int]bool{}
 	deadline := time.Now().Add(limit)
@@ -133,6 +136,9 @@ func sweep(members func() []stat, limit time.Duration) []Process {
 				}
 			}
 			send(s, syscall.SIGKILL)
+		}
+		if all != nil {
+			all()
 		}
 		if alive == 0 {
 			empty++

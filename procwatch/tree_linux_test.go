@@ -65,7 +65,7 @@ func TestProc_Done_NothingSurvivesTheLeader(t *testing.T) {
 				if e.Code != 7 || len(e.Survivors) != 1 || e.Survivors[0].PID != pid || !slices.Contains(e.Survivors[0].Argv, "helper:sleeper") {
 					t.Errorf("got %+v want survivor %d", e, pid)
 				}
-				if err := syscall.Kill(pid, 0); err != syscall.ESRCH && level == Warden {
+				if err := syscall.Kill(pid, 0); err != syscall.ESRCH && level != Group {
 					t.Errorf("%d is there: %v", pid, err)
 				}
 				if len(e.PipeHolders) > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -23,13 +24,16 @@ type request struct {
 // report comes from the warden: one with Started or Errno, then Dead, Swept and Reaped.
 type report struct {
 	Started   int    // the leader's pid
-	Op        string // what gave Errno
+	Op        string // what gave Errno, or opLevel
 	Errno     syscall.Errno
+	Level     Containment // of opLevel: what cannot be had, and why
+	Why       string
 	Dead      bool
 	Swept     bool
 	Survivors []Process
 	Reaped    bool
 	Status    uint32 // as wait(2) gives it
+	Usage     Usage
 }
 
 // warden is the level Warden as we see it: the leader is its child, and a socket tells each of us
@@ -38,6 +42,7 @@ type warden struct {
 	proc   *os.Process
 	conn   *os.File
 	in     *gob.Decoder // await, then bury
+	cgroup cgroup
 	leader int
 	pidfd  int // the leader's; the warden reaps it only when told to, so the number was right
 
@@ -46,12 +51,18 @@ type warden struct {
 	buried bool
 }
 
-// errNoWarden says why the level cannot be had; Auto goes on with Group.
-var errNoWarden = errors.New("the level warden cannot be had")
-
-func startWarden(ctx context.Context, c command, stdio []*os.File) (body, int, error) {
+// startWarden starts c at the level Warden or Cgroup.
+func startWarden(ctx context.Context, level Containment, c command, stdio []*os.File) (body, int, error) {
 	if !hooked.Load() {
-		return nil, 0, fmt.Errorf("%w: this program does not call procwatch.Main", errNoWarden)
+		return nil, 0, &levelError{level, errors.New("this program does not call procwatch.Main")}
+	}
+	var group cgroup
+	if level == Cgroup {
+		var err error
+		if group, err = nameCgroup(); err != nil {
+			return nil, 0, &levelError{level, err}
+		}
+		c.Cgroup = string(group)
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -68,13 +79,13 @@ func startWarden(ctx context.Context, c command, stdio []*os.File) (body, int, e
 	defer null.Close()
 	proc, err := startProcess(
 		command{Path: "/proc/self/exe", Argv: append([]string{wardenName}, c.Argv...), Dir: "/", Env: []string{}},
-		[]*os.File{null, stdio[1], stdio[2], theirs}, &syscall.SysProcAttr{Setsid: true})
+		slices.Concat([]*os.File{null, stdio[1], stdio[2], theirs}, stdio[3:]), &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		_ = conn.Close()
-		return nil, 0, fmt.Errorf("%w: %w", errNoWarden, err)
+		return nil, 0, &levelError{level, err}
 	}
-	w := &warden{proc: proc, conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}
-	if err := w.handshake(ctx, c); err != nil {
+	w := &warden{cgroup: group, pidfd: -1, proc: proc, conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}
+	if err := w.handshake(ctx, level, c); err != nil {
 		w.abort()
 		return nil, 0, err
 	}
@@ -82,7 +93,7 @@ func startWarden(ctx context.Context, c command, stdio []*os.File) (body, int, e
 }
 
 // handshake hands over the command and waits for the leader's number.
-func (w *warden) handshake(ctx context.Context, c command) error {
+func (w *warden) handshake(ctx context.Context, level Containment, c command) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetDeadline(time.Now()) })
 	var r report
 	err := w.out.Encode(c)
@@ -93,9 +104,9 @@ func (w *warden) handshake(ctx context.Context, c command) error {
 	case !stop(): // too late for a success: the deadline is set
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("%w: it ended: %w", errNoWarden, err)
-	case r.Op == opPrepare:
-		return fmt.Errorf("%w: %w", errNoWarden, r.Errno)
+		return &levelError{level, fmt.Errorf("the warden has ended: %w", err)}
+	case r.Op == opLevel:
+		return &levelError{r.Level, errors.New(r.Why)}
 	case r.Started == 0:
 		return &os.PathError{Op: r.Op, Path: c.Path, Err: r.Errno}
 	}
@@ -111,6 +122,8 @@ func (w *warden) abort() {
 	_ = w.conn.SetDeadline(time.Now().Add(sweepLimit))
 	_ = w.out.Encode(request{Signal: syscall.SIGKILL})
 	w.close()
+	w.cgroup.kill()
+	w.cgroup.remove(sweepLimit)
 }
 
 // close ends the warden by closing our end of the socket, and by force when that takes too long.
@@ -157,7 +170,7 @@ func readable(pidfd int, limit time.Duration) bool {
 	}
 }
 
-func (w *warden) bury() (ws syscall.WaitStatus, survivors []Process, ok bool) {
+func (w *warden) bury() (d death) {
 	t := time.AfterFunc(sweepLimit+100*time.Millisecond, func() { _ = w.proc.Kill() })
 	defer t.Stop()
 	var swept, reaped report
@@ -168,14 +181,15 @@ func (w *warden) bury() (ws syscall.WaitStatus, survivors []Process, ok bool) {
 		_ = w.out.Encode(request{Reap: true})
 		w.mu.Unlock()
 		if w.in.Decode(&reaped) == nil && reaped.Reaped {
-			ws, ok = syscall.WaitStatus(reaped.Status), true
+			d = death{status: syscall.WaitStatus(reaped.Status), usage: reaped.Usage, known: true}
 		}
 	}
-	survivors = swept.Survivors
+	d.survivors = swept.Survivors
 	if !swept.Swept {
-		survivors = w.avenge()
+		d.survivors = w.avenge()
 	}
 	w.close()
+	w.cgroup.remove(sweepLimit / 4) // of a warden that could not
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buried = true
@@ -183,11 +197,12 @@ func (w *warden) bury() (ws syscall.WaitStatus, survivors []Process, ok bool) {
 		_ = unix.Close(w.pidfd)
 		w.pidfd = -1
 	}
-	return ws, survivors, ok
+	return d
 }
 
 // avenge does what is left to do when the warden is gone: its death killed the leader. What the
-// leader's session still holds is told by its age from a later session of the same number.
+// leader's session still holds is told by its age from a later session of the same number; what its
+// control group holds is the leader's for certain.
 func (w *warden) avenge() []Process {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
@@ -204,6 +219,6 @@ func (w *warden) avenge() []Process {
 				old = append(old, s)
 			}
 		}
-		return old
-	}, sweepLimit/2)
+		return w.cgroup.members(old)
+	}, w.cgroup.kill, sweepLimit/2)
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opPrepare marks a report that the warden cannot do its work at all.
-const opPrepare = "prepare"
+// opLevel marks a report that the warden cannot do its work.
+const opLevel = "level"
 
 // keeper is the warden seen from inside: a process of its own that does nothing else. What descends
 // from it cannot leave it, since orphans become its children (PR_SET_CHILD_SUBREAPER).
@@ -20,6 +20,7 @@ type keeper struct {
 	conn   *os.File
 	out    *gob.Encoder
 	cmd    command
+	cgroup cgroup
 	leader *leader
 
 	requests chan request // closed when the host is gone
@@ -36,6 +37,11 @@ func wardenMain() int {
 	if err := in.Decode(&k.cmd); err != nil {
 		return 1
 	}
+	k.cgroup = cgroup(k.cmd.Cgroup)
+	defer func() { // whatever happened, and again after the last of it is reaped
+		k.cgroup.kill()
+		k.cgroup.remove(sweepLimit)
+	}()
 	if err := k.start(); err != nil {
 		return 1
 	}
@@ -57,10 +63,25 @@ func (k *keeper) start() error {
 		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	if err != nil {
-		_ = k.out.Encode(report{Op: opPrepare, Errno: errnoOf(err)})
+		_ = k.out.Encode(report{Op: opLevel, Level: Warden, Why: err.Error()})
 		return err
 	}
-	k.leader, err = launch(k.cmd, []*os.File{null, os.Stdout, os.Stderr})
+	attr := leaderAttr()
+	if k.cgroup != "" {
+		group, err := k.enter(attr)
+		if err != nil {
+			_ = k.out.Encode(report{Op: opLevel, Level: Cgroup, Why: err.Error()})
+			return err
+		}
+		defer group.Close()
+	}
+	stdio := []*os.File{null, os.Stdout, os.Stderr}
+	if k.cmd.NotifyFD > 0 {
+		notify := os.NewFile(4, "notify")
+		defer notify.Close()
+		stdio = append(stdio, notify)
+	}
+	k.leader, err = launch(k.cmd, stdio, attr)
 	if err != nil {
 		op := "fork/exec"
 		if pe, ok := errors.AsType[*os.PathError](err); ok {
@@ -76,6 +97,18 @@ func (k *keeper) start() error {
 	}
 	_ = k.out.Encode(report{Started: k.leader.pid})
 	return nil
+}
+
+// enter makes the control group, and lets attr start a child within it. The file stays open for that.
+func (k *keeper) enter(attr *syscall.SysProcAttr) (*os.File, error) {
+	if err := k.cgroup.make(); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(string(k.cgroup))
+	if err == nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd())
+	}
+	return f, err
 }
 
 func errnoOf(err error) syscall.Errno {
@@ -116,17 +149,17 @@ func (k *keeper) watch() bool {
 // bury reports the leader's death, kills the rest, and reaps the leader when the host says so.
 func (k *keeper) bury() bool {
 	_ = k.out.Encode(report{Dead: true})
-	_ = k.out.Encode(report{Swept: true, Survivors: sweep(k.tree, sweepLimit)})
+	_ = k.out.Encode(report{Swept: true, Survivors: sweep(k.tree, k.cgroup.kill, sweepLimit)})
 	told := false
 	for r := range k.requests {
 		if told = r.Reap; told {
 			break
 		}
 	}
-	ws, err := k.leader.bury()
+	d := k.leader.bury()
 	k.clear(sweepLimit)
-	if err == nil && told {
-		_ = k.out.Encode(report{Reaped: true, Status: uint32(ws)})
+	if d.known && told {
+		_ = k.out.Encode(report{Reaped: true, Status: uint32(d.status), Usage: d.usage})
 	}
 	return told
 }
@@ -139,8 +172,8 @@ func (k *keeper) outlive() {
 	case <-k.leader.dead:
 	case <-time.After(k.cmd.Grace):
 	}
-	sweep(k.tree, time.Minute)
-	_, _ = k.leader.bury()
+	sweep(k.tree, k.cgroup.kill, time.Minute)
+	k.leader.bury()
 	k.clear(time.Minute)
 }
 
@@ -152,7 +185,7 @@ func (k *keeper) signal(sig syscall.Signal) {
 	}
 }
 
-func (k *keeper) tree() []stat { return descendants(processes(), os.Getpid()) }
+func (k *keeper) tree() []stat { return k.cgroup.members(descendants(processes(), os.Getpid())) }
 
 // reapOrphans reaps what ends as our child while the leader lives; the leader itself is left alone.
 func (k *keeper) reapOrphans() {
@@ -177,7 +210,7 @@ func (k *keeper) clear(limit time.Duration) {
 		case errors.Is(err, unix.ECHILD):
 			return
 		case err == nil && pid == 0:
-			sweep(k.tree, time.Until(deadline))
+			sweep(k.tree, k.cgroup.kill, time.Until(deadline))
 		}
 	}
 }
