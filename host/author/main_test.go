@@ -11,7 +11,6 @@ import (
 
 // TestMain gives all tests one cache, so that each plugin is built once.
 func TestMain(m *testing.M) {
-	flag.Parse()
 	cache, err := os.MkdirTemp("", "wevalr-author-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
