@@ -184,7 +184,14 @@ func printRollout(w io.Writer, key string, s *shown) error {
 			return err
 		}
 		for i := range ep.Traces {
-			printTrace(&b, &ep.Traces[i], len(ep.Traces) > 1)
+			title := ""
+			if len(ep.Traces) > 1 {
+				title = "trace " + ep.Traces[i].ID
+			}
+			if len(ep.Traces) > 1 && &ep.Traces[i] == ep.Selected() {
+				title += " (selected: this one is scored)"
+			}
+			printTrace(&b, &ep.Traces[i], title)
 		}
 	}
 	if len(s.Partial) > 0 {
@@ -201,9 +208,9 @@ func printRollout(w io.Writer, key string, s *shown) error {
 	return err
 }
 
-func printTrace(b *strings.Builder, t *wire.Trace, several bool) {
-	if several {
-		fmt.Fprintf(b, "trace %s\n", t.ID)
+func printTrace(b *strings.Builder, t *wire.Trace, title string) {
+	if title != "" {
+		fmt.Fprintf(b, "%s\n", title)
 	}
 	for _, n := range t.Path() {
 		fmt.Fprintf(b, "[%s] %s\n", n.Message.Role, n.Message.Content.String())
