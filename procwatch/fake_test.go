@@ -43,7 +43,7 @@ func (f *fake) sent() []syscall.Signal {
 func fakeProc(b body) *Proc {
 	return &Proc{
 		spec: Spec{Grace: time.Millisecond, KillWait: time.Millisecond, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)},
-		pid:  os.Getpid(), start: time.Now(), body: b, out: &output{},
+		pid:  os.Getpid(), start: time.Now(), body: b, out: &output{matched: make(chan struct{})},
 		exiting: make(chan struct{}), done: make(chan struct{}),
 		ready: make(chan struct{}), notReady: make(chan struct{}),
 		hurry: make(chan struct{}), stuck: make(chan struct{}),

@@ -42,6 +42,12 @@ func helper(mode string, args []string) int {
 		fmt.Println("ready")
 		<-c
 		return 0
+	case "pieces": // writes its arguments one by one
+		for _, piece := range args {
+			_, _ = os.Stdout.WriteString(piece)
+			runtime.Gosched()
+		}
+		hang()
 	case "flood": // args: lines of 1 KiB
 		n, _ := strconv.Atoi(args[0])
 		w := bufio.NewWriterSize(os.Stdout, 64<<10)

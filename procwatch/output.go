@@ -13,9 +13,11 @@ type output struct {
 	spec    Spec
 	readers []*os.File
 	read    sync.WaitGroup
-	queue   *queue // nil: no sink
+	queue   *queue        // nil: no sink
+	matched chan struct{} // closed by the first line that ReadyLine matches
 
 	mu    sync.Mutex
+	match bool // a line has matched
 	seq   int64
 	tail  []Line
 	bytes int
@@ -23,7 +25,7 @@ type output struct {
 
 // newOutput makes the pipes and returns their write ends, stdout first.
 func newOutput(spec Spec) (o *output, writers []*os.File, err error) {
-	o = &output{spec: spec}
+	o = &output{spec: spec, matched: make(chan struct{})}
 	for range 2 {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -82,6 +84,10 @@ func (o *output) add(l Line) {
 		o.tail[drop] = Line{}
 	}
 	o.tail = o.tail[drop:]
+	if !o.match && o.spec.ReadyLine != nil && o.spec.ReadyLine.Match(l.Text) {
+		o.match = true
+		close(o.matched)
+	}
 	if o.queue != nil {
 		o.queue.put(l) // under the lock: the sink sees Seq ascending
 	}

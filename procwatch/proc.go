@@ -20,6 +20,7 @@ type Proc struct {
 	start       time.Time
 	body        body
 	out         *output
+	notify      *os.File // of Spec.NotifyFD, else nil
 
 	exiting  chan struct{} // the leader is dead
 	done     chan struct{} // exit is final
@@ -69,16 +70,28 @@ func Start(ctx context.Context, spec Spec) (*Proc, error) {
 	if err != nil {
 		return nil, execError(path, spec.Dir, err)
 	}
-	defer closeAll(writers)
+	defer func() { closeAll(writers) }()
 	p := &Proc{
 		spec: spec, out: out,
 		exiting: make(chan struct{}), done: make(chan struct{}),
 		ready: make(chan struct{}), notReady: make(chan struct{}),
 		hurry: make(chan struct{}), stuck: make(chan struct{}),
 	}
-	c := command{Path: path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Grace: spec.Grace, TempDir: spec.TempDir}
-	if err := p.launch(ctx, c, []*os.File{null, writers[0], writers[1]}); err != nil {
+	if spec.NotifyFD > 0 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(out.readers)
+			return nil, execError(path, spec.Dir, err)
+		}
+		p.notify, writers = r, append(writers, w)
+	}
+	c := command{
+		Path: path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env,
+		Grace: spec.Grace, TempDir: spec.TempDir, NotifyFD: spec.NotifyFD,
+	}
+	if err := p.launch(ctx, c, append([]*os.File{null}, writers...)); err != nil {
 		closeAll(out.readers)
+		_ = p.notify.Close() // nil has nothing to close
 		return nil, execError(path, spec.Dir, err)
 	}
 	spec.Logger.InfoContext(ctx, "child started", slog.Int("pid", p.pid), slog.String("containment", string(p.containment)))
@@ -118,11 +131,7 @@ func (p *Proc) launch(ctx context.Context, c command, stdio []*os.File) error {
 func (p *Proc) run() {
 	life, end := context.WithCancel(context.Background())
 	defer end()
-	if p.spec.Prober == nil {
-		close(p.ready)
-	} else {
-		p.helpers.Go(func() { p.probe(life) })
-	}
+	p.helpers.Go(func() { p.becomeReady(life) })
 	held := p.body.await()
 	e := Exit{Start: p.start, End: time.Now()}
 	e.Uptime = e.End.Sub(e.Start)

@@ -3,6 +3,7 @@ package procwatch
 import (
 	"context"
 	"errors"
+	"regexp"
 	"testing"
 	"time"
 )
@@ -122,5 +123,98 @@ func TestProc_Stop_DuringReadiness(t *testing.T) {
 	var ee *ExitError
 	if err := within(t, patience, "Ready", readied); !errors.As(err, &ee) || ee.Exit.Cause != CauseStopped || ee.Exit.End != want.End {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestProc_Ready_LogLineSplitAcrossWrites(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		p, _ := child(t, level, Spec{
+			Argv: helperArgv("pieces", "listen", "ing on po", "rt 80", "\n"), ReadyTimeout: patience,
+			ReadyLine: regexp.MustCompile(`^listening on port \d+$`),
+		})
+		if err := p.Ready(t.Context()); err != nil || text(p.Tail()) != "listening on port 80\n" {
+			t.Errorf("got %v, %q", err, text(p.Tail()))
+		}
+	})
+}
+
+func TestProc_Ready_LogLineOnStderr(t *testing.T) {
+	p, _ := child(t, Group, Spec{
+		Argv: sh("echo almost ready; echo ready >&2; exec sleep 600"), ReadyTimeout: patience,
+		ReadyLine: regexp.MustCompile(`^ready`),
+	})
+	if err := p.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProc_Ready_LogLineNeverCame(t *testing.T) {
+	p, _ := child(t, Group, Spec{
+		Argv: sh("echo not that; exec sleep 600"), ReadyTimeout: 100 * time.Millisecond,
+		ReadyLine: regexp.MustCompile(`^ready`),
+	})
+	var re *ReadyError
+	if err := p.Ready(t.Context()); !errors.As(err, &re) || re.Timeout != 100*time.Millisecond {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProc_Ready_Notified(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		for fd, script := range map[int]string{
+			3: "echo >&3; echo more >&3 || exit 1; exec sleep 600",
+			9: "[ ! -e /dev/fd/3 ] && [ ! -e /dev/fd/4 ] || exit 2; echo >&9; exec 9>&-; exec sleep 600",
+		} {
+			p, _ := child(t, level, Spec{Argv: sh(script), NotifyFD: fd, ReadyTimeout: patience})
+			if err := p.Ready(t.Context()); err != nil {
+				t.Errorf("descriptor %d: %v", fd, err)
+			}
+		}
+	})
+}
+
+func TestProc_Ready_NotifyClosedWithoutAByte(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		p, _ := child(t, level, Spec{Argv: sh("exec 3>&-; exec sleep 600"), NotifyFD: 3, ReadyTimeout: time.Hour})
+		var re *ReadyError
+		if err := p.Ready(t.Context()); !errors.As(err, &re) || !errors.Is(err, errNotNotified) {
+			t.Errorf("got %v", err)
+		}
+		if e := ended(t, p); e.Cause != CauseNotReady || e.Requested {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+// The end of the child closes the descriptor too, and it is the end that is told.
+func TestProc_Ready_NotifyClosedByTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, level Containment) {
+		p, _ := child(t, level, Spec{Argv: sh("exit 6"), NotifyFD: 3, ReadyTimeout: time.Hour})
+		var ee *ExitError
+		if err := p.Ready(t.Context()); !errors.As(err, &ee) || ee.Exit.Code != 6 || ee.Exit.Cause != CauseSelf {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// The first of several counts, and one that says it never will does not end the wait for the others.
+func TestProc_Ready_FirstOfSeveral(t *testing.T) {
+	closed := make(chan struct{})
+	p, _ := child(t, Group, Spec{
+		Argv: sh("exec 3>&-; exec sleep 600"), NotifyFD: 3, ReadyTimeout: time.Hour,
+		ReadyLine: regexp.MustCompile("never"),
+		Prober: func(ctx context.Context) error {
+			select {
+			case <-closed:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	})
+	late := time.AfterFunc(notifySettle+200*time.Millisecond, func() { close(closed) })
+	defer late.Stop()
+	if err := p.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

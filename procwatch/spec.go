@@ -3,9 +3,11 @@ package procwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -61,10 +63,18 @@ type Spec struct {
 	// then do not fit its queue (4096 lines, 4 MiB) are dropped, oldest first, and counted.
 	Sink func(Line)
 
-	// Prober says whether the child is ready: nil is yes. It is asked again (every 50 ms) until
-	// it says so, the child ends or ReadyTimeout passes; its ctx ends then. No Prober: a started
-	// child is ready.
+	// Prober, ReadyLine and NotifyFD say when the child is ready; the first that does so counts.
+	// With none of them a started child is ready.
+	//
+	// Prober: nil is yes. It is asked again (every 50 ms) until it says so, the child ends or
+	// ReadyTimeout passes; its ctx ends then.
 	Prober func(ctx context.Context) error
+	// ReadyLine matches a line of either stream, or a piece of one that was cut at MaxLine.
+	ReadyLine *regexp.Regexp
+	// NotifyFD, 3 to 63, is the number of a descriptor to which the child writes a byte
+	// (https://skarnet.org/software/s6/notifywhenup.html). To close it without one is to say that
+	// it will not get ready.
+	NotifyFD int
 	// ReadyTimeout counts from Start; 0 is none.
 	ReadyTimeout time.Duration
 
@@ -88,6 +98,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	case Auto, Cgroup, Warden, Group:
 	default:
 		return s, errors.New("unknown containment " + string(s.Containment))
+	}
+	if s.NotifyFD != 0 && (s.NotifyFD < 3 || s.NotifyFD > 63) {
+		return s, fmt.Errorf("notification descriptor %d is not within 3 to 63", s.NotifyFD)
 	}
 	if s.TempDir != "" && (!filepath.IsAbs(s.TempDir) || filepath.Clean(s.TempDir) == "/") {
 		return s, errors.New("temp dir is not an absolute path: " + s.TempDir)

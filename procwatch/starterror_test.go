@@ -72,6 +72,7 @@ func TestStart_RefusesNonsense(t *testing.T) {
 		"no command":          {},
 		"NUL in argv":         {Argv: []string{"/bin/sh", "a\x00b"}},
 		"unknown containment": {Argv: sh("exit"), Containment: "jail"},
+		"notify on stderr":    {Argv: sh("exit"), NotifyFD: 2},
 		"relative temp dir":   {Argv: sh("exit"), TempDir: "x"},
 		"root as temp dir":    {Argv: sh("exit"), TempDir: "/tmp/.."},
 	} {
