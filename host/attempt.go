@@ -62,10 +62,20 @@ func (a *attempt) do(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	closed = true
-	if err := errors.Join(diskErr, a.run.Close(journal.CloseEvent{At: time.Now(), ExitCode: summary.ExitCode, Reason: end.reason()})); err != nil {
+	closeErr := a.run.Close(journal.CloseEvent{At: time.Now(), ExitCode: summary.ExitCode, Reason: end.reason()})
+	if broken := a.run.Err(); broken != nil && errors.Is(end.err, broken) {
+		closeErr = nil // it is what ended the attempt
+	}
+	if err := errors.Join(diskErr, closeErr); err != nil {
 		end.err = errors.Join(end.err, err)
 	}
-	return summary.ExitCode, a.report(summary, end)
+	if err := a.report(summary, end); err != nil {
+		if summary.ExitCode == ExitOK {
+			return 0, err
+		}
+		fmt.Fprintf(a.Stderr, "wevalr: %v\n", err) //nolint:errcheck // best effort; how the run ended is worse
+	}
+	return summary.ExitCode, nil
 }
 
 // ending is how an attempt's work ended.

@@ -19,7 +19,9 @@ import (
 // and its warden), and testserver, an env-server that dies as it is told.
 func TestMain(m *testing.M) {
 	host.Reexec()
-	testscript.Main(suite{m}, map[string]func(){"wevalr": main, "testserver": testServer})
+	testscript.Main(suite{m}, map[string]func(){
+		"wevalr": main, "testserver": testServer, "faultserver": faultServerMain,
+	})
 }
 
 // suite gives all tests one cache, so that each plugin is built once, and looks for leaks at the end.

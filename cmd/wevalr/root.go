@@ -44,8 +44,10 @@ func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 }
 
 // listen hands interrupts to the host. Only verbs that have something to drain call it: all others end at
-// the first interrupt, as any program does.
+// the first interrupt, or when nobody reads their output any more, as any program does. A run goes on
+// without its readers: SIGPIPE is caught, not ignored, since an ignored signal stays ignored in children.
 func (a *app) listen() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 

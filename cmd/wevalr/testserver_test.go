@@ -119,7 +119,7 @@ func testServer() {
 			fmt.Fprintln(os.Stderr, "testserver: last words")
 			f.die()
 		}
-		payload, err := answerSum(req)
+		payload, err := answerSum(req, "")
 		if err != nil {
 			return wire.EncodeFailure("ValueError: " + err.Error())
 		}
@@ -138,8 +138,8 @@ func testServer() {
 // upstreamKey is a variable that the server repeats in whatever it says, as a careless one would.
 const upstreamKey = "UPSTREAM_API_KEY"
 
-// answerSum is an episode of one turn: the sum.
-func answerSum(req *zmqio.Request) ([]byte, error) {
+// answerSum is an episode of one turn: what was said before, and the sum.
+func answerSum(req *zmqio.Request, before string) ([]byte, error) {
 	run, err := wire.DecodeRunRequest(req.Payload)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func answerSum(req *zmqio.Request) ([]byte, error) {
 	}
 	a, _ := strconv.Atoi(m[1])
 	b, _ := strconv.Atoi(m[2])
-	said := os.Getenv(upstreamKey) + strconv.Itoa(a+b)
+	said := os.Getenv(upstreamKey) + before + strconv.Itoa(a+b)
 	data, err := wire.ValueOf(run.TaskData)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bench is a folder with an eval file on a fault server, and all that its wevalrs use: whatever is left
+// of them is found here.
+type bench struct {
+	dir     string // of the eval file; the servers' working directory
+	runtime string // XDG_RUNTIME_DIR
+	tmp     string // TMPDIR
+	mark    string // in the argv of each server, its warden and its grandchildren
+	ctl     net.Listener
+
+	mu      sync.Mutex
+	servers map[int]net.Conn // by pid; those that can be told something
+	joined  chan struct{}    // closed and replaced when one joins
+}
+
+// stopGrace is that of every bench; what is left of a tree then has another two seconds.
+const stopGrace = time.Second
+
+// newBench makes one. server, run and more are added to the eval file's sections.
+func newBench(t *testing.T, h habits, server, run, more string) *bench {
+	t.Helper()
+	b := &bench{servers: map[int]net.Conn{}, joined: make(chan struct{})}
+	for _, dir := range []*string{&b.runtime, &b.tmp} {
+		var err error
+		if *dir, err = os.MkdirTemp("", "wf-"); err != nil { // a socket's path must be short
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(*dir) })
+	}
+	b.mark = "mark-" + filepath.Base(b.tmp)
+	b.dir = evalFile(t, fmt.Sprintf(`
+version = 1
+name    = "fault"
+[tasks]
+plugin = "arith"
+[model]
+name = "sum"
+[server]
+command    = ["faultserver", "{address}", %q]
+stop_grace = %q
+%s
+[run]
+%s
+[[plugin]]
+name    = "arith"
+source  = "$REPO/plugins/arith"
+options = { tasks = 2500 }
+%s
+`, b.mark, stopGrace, server, run, more))
+	b.habits(t, h)
+	var err error
+	if b.ctl, err = net.Listen("unix", filepath.Join(b.dir, "ctl")); err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(b.accept)
+	t.Cleanup(func() {
+		b.ctl.Close()
+		accepting.Wait()
+	})
+	return b
+}
+
+// habits sets how the next servers work.
+func (b *bench) habits(t *testing.T, h habits) {
+	t.Helper()
+	text, err := json.Marshal(h)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.dir, "habits.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) accept() {
+	for {
+		c, err := b.ctl.Accept()
+		if err != nil {
+			break
+		}
+		pid := 0
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		if _, err := fmt.Fscanln(c, &pid); err != nil {
+			c.Close()
+			continue
+		}
+		b.mu.Lock()
+		b.servers[pid] = c
+		close(b.joined)
+		b.joined = make(chan struct{})
+		b.mu.Unlock()
+	}
+	b.hangUp()
+}
+
+// hangUp lets go of the servers.
+func (b *bench) hangUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.servers {
+		c.Close()
+	}
+	clear(b.servers)
+}
+
+// tell gives a random living server an order; false when none lives. SIGSTOP is followed by a SIGCONT.
+func (b *bench) tell(order string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for pid, c := range b.servers {
+		if !alive(pid) {
+			c.Close()
+			delete(b.servers, pid)
+			continue
+		}
+		if ms, ok := strings.CutPrefix(order, "stop "); ok {
+			n, _ := strconv.Atoi(ms)
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			time.AfterFunc(time.Duration(n)*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+			return true
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // it may be stopped
+		_, err := fmt.Fprintln(c, order)
+		return err == nil
+	}
+	return false
+}
+
+// env is what its wevalrs need beside the test's own.
+func (b *bench) env() []string {
+	return []string{"XDG_RUNTIME_DIR=" + b.runtime, "TMPDIR=" + b.tmp}
+}
+
+func (b *bench) start(t *testing.T, args ...string) *process {
+	t.Helper()
+	return startEnv(t, b.dir, b.env(), args...)
+}
+
+// goOn starts the run, or goes on with it when there is one already.
+func (b *bench) goOn(t *testing.T, flags ...string) *process {
+	t.Helper()
+	if found, _ := filepath.Glob(filepath.Join(b.dir, "out", "*", "*", "run.json")); len(found) == 1 {
+		return b.start(t, append([]string{"resume", filepath.Dir(found[0])}, flags...)...)
+	}
+	return b.start(t, append([]string{"run", "eval.toml", "-o", "out"}, flags...)...)
+}
+
+// run is the one run directory, and whether there is one.
+func (b *bench) run() (string, bool) {
+	found, _ := filepath.Glob(filepath.Join(b.dir, "out", "*", "*", "run.json"))
+	if len(found) != 1 {
+		return "", false
+	}
+	return filepath.Dir(found[0]), true
+}
+
+// left lists the processes and files that its wevalrs have left.
+func (b *bench) left() []string {
+	var out []string
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range procs {
+		pid, _ := strconv.Atoi(filepath.Base(p))
+		argv, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+		cwd, _ := os.Readlink(filepath.Join(p, "cwd"))
+		if (bytes.Contains(argv, []byte(b.mark)) || cwd == b.dir) && pid != os.Getpid() && alive(pid) {
+			out = append(out, fmt.Sprintf("process %d: %q in %s", pid, argv, cwd))
+		}
+	}
+	for _, dir := range []string{b.runtime, b.tmp} {
+		found, _ := filepath.Glob(filepath.Join(dir, "*"))
+		out = append(out, found...)
+	}
+	return out
+}
+
+// clean checks that nothing is left of any wevalr that has ended, after within at the latest, and gives
+// the time that it took.
+func (b *bench) clean(t *testing.T, within time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := b.left()
+		took := time.Since(began)
+		if len(left) == 0 {
+			return took
+		}
+		if took > within {
+			t.Fatalf("still there %v after wevalr's end:\n%s", within, strings.Join(left, "\n"))
+		}
+		<-tick.C
+	}
+}
+
+// swept bounds clean after a SIGKILL of wevalr: the warden sweeps.
+const swept = stopGrace + 2*time.Second
+
+// record is what the audit reads of a line of journal.jsonl.
+type record struct {
+	T, Key, Outcome   string
+	Index, Try        int
+	Attempt, Instance int
+	Generation        int
+	Event             string
+	Failure           *struct{ Source, Kind string }
+	Episode           *struct {
+		File     string
+		Off, Len int64
+	}
+}
+
+func (r record) try() string     { return fmt.Sprintf("%s#%d/%d", r.Key, r.Index, r.Try) }
+func (r record) rollout() string { return fmt.Sprintf("%s#%d", r.Key, r.Index) }
+
+// audited is what an audit has counted.
+type audited struct {
+	attempts, killed          int // lives of wevalr; those that ended by SIGKILL
+	dispatched, accepted      int // tries; those that a server began
+	completed, errors, unsent int
+	cancelled, lost           int // lost: in flight when wevalr was killed
+	again                     int // accepted twice: their dispatch line was not on the disk yet
+	generations               int
+	ends                      map[string]int // of tries, by source and kind
+}
+
+func (a *audited) add(b audited) {
+	a.attempts += b.attempts
+	a.killed += b.killed
+	a.dispatched += b.dispatched
+	a.accepted += b.accepted
+	a.completed += b.completed
+	a.errors += b.errors
+	a.unsent += b.unsent
+	a.cancelled += b.cancelled
+	a.lost += b.lost
+	a.again += b.again
+	a.generations += b.generations
+	if a.ends == nil {
+		a.ends = map[string]int{}
+	}
+	for k, n := range b.ends {
+		a.ends[k] += n
+	}
+}
+
+func (a audited) String() string {
+	return fmt.Sprintf("%d attempts (%d killed), %d server generations; %d tries dispatched, %d accepted by a server = "+
+		"%d completed + %d errors %v + %d cancelled + %d in flight at a kill; %d never sent; %d sent again after a kill",
+		a.attempts, a.killed, a.generations, a.dispatched, a.accepted, a.completed, a.errors, a.ends, a.cancelled, a.lost, a.unsent, a.again)
+}
+
+// audit holds a run that is done against the ledger of its servers: every accepted request has ended
+// exactly once, every rollout is finished exactly once, with one episode and one score.
+func (b *bench) audit(t *testing.T, run string, inFlight int) audited {
+	t.Helper()
+	a := audited{ends: map[string]int{}}
+	accepted := map[string]int{}
+	ledger, err := os.ReadFile(filepath.Join(b.dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(ledger)) {
+		if f := strings.Fields(line); f[1] == "accept" {
+			accepted[f[2]]++
+			a.accepted++
+		}
+	}
+	flying, finished, episodes := map[string]bool{}, map[string]int{}, map[int64]bool{}
+	closed := true
+	leave := func(killed bool) {
+		for try := range flying {
+			switch {
+			case accepted[try] == 0:
+				a.unsent++
+			case killed:
+				a.lost++
+			default:
+				t.Errorf("%s was accepted and never ended", try)
+			}
+		}
+		if len(flying) > inFlight {
+			t.Errorf("%d tries were in flight at once, of at most %d", len(flying), inFlight)
+		}
+		clear(flying)
+	}
+	for _, r := range readLines[record](t, filepath.Join(run, "journal.jsonl")) {
+		switch r.T {
+		case "open":
+			if !closed {
+				a.killed++
+				leave(true)
+			}
+			a.attempts++
+			closed = false
+		case "close":
+			leave(false)
+			closed = true
+		case "server":
+			if r.Event == "ready" {
+				a.generations++
+			}
+		case "dispatch":
+			if flying[r.try()] {
+				t.Errorf("%s was dispatched twice", r.try())
+			}
+			flying[r.try()] = true
+			a.dispatched++
+		case "finish":
+			if !flying[r.try()] {
+				t.Errorf("%s ended without its dispatch, or twice", r.try())
+			}
+			delete(flying, r.try())
+			switch r.Outcome {
+			case "completed":
+				finished[r.rollout()]++
+				a.completed++
+				if r.Episode == nil || r.Episode.File != "traces.jsonl" || episodes[r.Episode.Off] {
+					t.Errorf("%s: no episode of its own: %+v", r.try(), r.Episode)
+				} else {
+					episodes[r.Episode.Off] = true
+				}
+			case "cancelled":
+				a.cancelled++
+			default:
+				a.errors++
+				a.ends[r.Failure.Source+"/"+r.Failure.Kind]++
+			}
+		}
+	}
+	if !closed {
+		t.Error("the last attempt has no close line")
+	}
+	for rollout, n := range finished {
+		if n != 1 {
+			t.Errorf("%s was finished %d times", rollout, n)
+		}
+	}
+	for try, n := range accepted {
+		a.again += n - 1
+		if n > 1 && a.killed == 0 {
+			t.Errorf("%s was accepted %d times", try, n)
+		}
+	}
+	if a.again > a.killed*inFlight {
+		t.Errorf("%d tries were sent again, after %d kills with at most %d in flight", a.again, a.killed, inFlight)
+	}
+	b.auditFiles(t, run, finished)
+	return a
+}
+
+// auditFiles compares the run's other files with the journal.
+func (b *bench) auditFiles(t *testing.T, run string, finished map[string]int) {
+	t.Helper()
+	s := readSummary(t, run)
+	if s.Completed != len(finished) || s.Planned != s.Completed || s.Owed != 0 || s.ExitCode != 0 {
+		t.Errorf("summary: got %+v, with %d finished in the journal", s, len(finished))
+	}
+	if n := len(readLines[json.RawMessage](t, filepath.Join(run, "traces.jsonl"))); n != len(finished) {
+		t.Errorf("traces.jsonl: got %d episodes want %d", n, len(finished))
+	}
+	scored := map[string]int{}
+	for _, line := range readLines[scoreLine](t, filepath.Join(run, "scores.jsonl")) {
+		scored[fmt.Sprintf("%s#%d", line.Key, line.Index)]++
+	}
+	for rollout := range finished {
+		if scored[rollout] != 1 {
+			t.Errorf("%s was scored %d times", rollout, scored[rollout])
+		}
+	}
+	if sc := s.Scores["arith.correct"]; sc.Mean != 1 || sc.Scored != len(finished) || sc.Missing != 0 || len(scored) != len(finished) {
+		t.Errorf("scores: got %+v, %d lines; the server adds right", sc, len(scored))
+	}
+}
+
+// pick is one of the choices.
+func pick[T any](choices ...T) T { return choices[rand.IntN(len(choices))] }
