@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -178,5 +179,45 @@ func TestHostDeath_Group_TakesTheLeader(t *testing.T) {
 	_ = cmd.Process.Kill()
 	if !readable(fd, 2*time.Second) {
 		t.Error("the leader lives")
+	}
+}
+
+// A host that was stopped does not blame its child: both were, or the round's deadline meant nothing.
+func TestHost_Suspended_ChildLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is stopped for 4 s")
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	cmd, lines := startHost(t, "watch", Group, path, 0, helperArgv("echo", path)...)
+	answers := func(n int) {
+		t.Helper()
+		for range n {
+			if l := within(t, patience, "an answer", lines); string(l.Text) != "answer <nil>" {
+				t.Fatalf("got %q", l.Text)
+			}
+		}
+	}
+	answers(2)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awake := time.NewTimer(4 * time.Second)
+	<-awake.C
+	for len(lines) > 0 {
+		<-lines
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	tolerated := 0
+	for good := 0; good < 5; {
+		switch l := within(t, patience, "an answer", lines); {
+		case string(l.Text) == "answer <nil>":
+			good++
+		case strings.HasPrefix(string(l.Text), "answer ") && tolerated == 0:
+			tolerated++ // the round that was stopped
+		default:
+			t.Fatalf("got %q", l.Text)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -42,6 +43,18 @@ func helper(mode string, args []string) int {
 		fmt.Println("ready")
 		<-c
 		return 0
+	case "echo": // says a byte to whoever connects to the socket
+		l, err := net.Listen("unix", args[0])
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("ready")
+		for {
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Write([]byte{1})
+				_ = c.Close()
+			}
+		}
 	case "pieces": // writes its arguments one by one
 		for _, piece := range args {
 			_, _ = os.Stdout.WriteString(piece)

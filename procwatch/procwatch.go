@@ -17,7 +17,7 @@
 // There is exactly one [Exit] for a Proc. Exiting closes first, then Done, at most
 // Spec.DrainTimeout + 1 s later; neither waits for a pipe that somebody else holds, for the sink or
 // for the prober. After Done no goroutine, descriptor or process of ours is left, except a call of
-// Sink or Prober that does not return.
+// Sink, Prober or Liveness.Probe that does not return.
 //
 // # Ownership
 //

@@ -99,9 +99,7 @@ func (p *Proc) becomeReady(life context.Context) {
 			again.Reset(50 * time.Millisecond)
 		case last = <-notified:
 			if last != nil && p.spec.Prober == nil && p.spec.ReadyLine == nil { // nobody else can say it
-				settle := time.NewTimer(notifySettle)
-				defer settle.Stop()
-				settled = settle.C
+				settled = time.After(notifySettle)
 			}
 			notified = nil
 		case <-p.out.matched:

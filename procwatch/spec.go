@@ -78,6 +78,9 @@ type Spec struct {
 	// ReadyTimeout counts from Start; 0 is none.
 	ReadyTimeout time.Duration
 
+	// Liveness watches a child that is ready; its zero value does not.
+	Liveness Liveness
+
 	// Containment is the level asked for.
 	Containment Containment
 	// Logger gets what happens to the child; nil discards it.
@@ -120,6 +123,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	s.DrainTimeout = orDefault(s.DrainTimeout, 2*time.Second)
 	s.TailLines = orDefault(s.TailLines, 200)
 	s.TailBytes = orDefault(s.TailBytes, 64<<10)
+	s.Liveness = s.Liveness.withDefaults()
 	s.MaxLine = min(orDefault(s.MaxLine, 16<<10), s.TailBytes)
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
