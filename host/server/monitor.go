@@ -68,10 +68,17 @@ func ticks(life context.Context, pace time.Duration, f func(now time.Time)) {
 	}
 }
 
-// lookForSilence ends the calls that have heard nothing for too long.
+// lookForSilence ends the calls that have heard nothing for too long. A silent call of a pool that has
+// lost a worker is cancelled; when no other is left the generation ends, with no wait for the answers
+// to the cancels, since a dead worker gives none.
 func (m *monitor) lookForSilence(now time.Time) {
+	hopeless := m.lost != nil && closed(m.barrier.latched)
 	for _, c := range m.barrier.calls() {
-		if c.judged || c.seen.Sent().IsZero() {
+		if c.judged {
+			continue
+		}
+		if c.seen.Sent().IsZero() {
+			hopeless = false
 			continue
 		}
 		silent := now.Sub(c.seen.Last())
@@ -87,7 +94,12 @@ func (m *monitor) lookForSilence(now time.Time) {
 		case m.spec.StallAfter > 0 && silent >= m.spec.StallAfter:
 			c.judged = true
 			c.cancel(m.stalled(c, silent, false))
+		default:
+			hopeless = false
 		}
+	}
+	if hopeless {
+		m.condemn(verdict{err: m.lost})
 	}
 }
 

@@ -97,6 +97,26 @@ func TestServer_WorkerLost(t *testing.T) {
 	}
 }
 
+// When only silent rollouts are left, nobody waits for the answers to their cancels: a dead worker gives
+// none.
+func TestServer_WorkerLost_AllSilent(t *testing.T) {
+	sp, _ := pool(t)
+	sp.SuspectAfter, sp.CancelGrace = 300*time.Millisecond, 10*patience
+	s := start(t, sp)
+	seen(t, s)
+	ends := []<-chan ending{
+		send(context.Background(), s, task{Do: "deaf", Name: "a"}), send(context.Background(), s, task{Do: "deaf", Name: "b"}),
+	}
+	run(t, s, task{Do: "wait", When: 2})
+	run(t, s, task{Do: "dismiss", How: "kill"})
+	for _, ch := range ends {
+		e := await(t, "an end", ch)
+		if !errors.As(e.err, new(*WorkerLostError)) || len(e.reply.Partial) != 1 {
+			t.Errorf("got %+v, %v; want the lost worker and what had come", e.reply, e.err)
+		}
+	}
+}
+
 // on_worker_exit = "warn", and a worker that ends with nothing to do.
 func TestServer_WorkerExit_GoesOn(t *testing.T) {
 	for _, c := range []struct{ name, mode, how string }{

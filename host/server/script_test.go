@@ -213,6 +213,9 @@ func (v *scripted) run(ctx context.Context, req *zmqio.Request, do task) []byte 
 		return v.hold(ctx)
 	case "hold":
 		return v.hold(ctx)
+	case "deaf": // as a run in a dead worker: nothing ends it, no cancel either
+		_ = req.Delta(opening(do.Name))
+		return v.hold(context.WithoutCancel(ctx))
 	case "wait": // for so many held runs
 		v.await(do.When)
 		return wire.EncodeFailure("held")

@@ -91,13 +91,15 @@ func (s *Server) await() outcome {
 	return outcome{lost: s.client.Err()}
 }
 
-// sentence gives those in flight their chance. What comes first stays the cause.
+// sentence gives those in flight their chance, until a further verdict. What comes first stays the
+// cause.
 func (s *Server) sentence(v verdict, exiting <-chan struct{}) outcome {
 	if v.soft {
 		s.barrier.latch(v.err)
 		s.client.Refuse(errGone)
 		select {
 		case <-s.barrier.empty:
+		case <-s.verdicts:
 		case <-exiting:
 		case <-s.client.Done():
 		}
