@@ -43,6 +43,16 @@ func helper(mode string, args []string) int {
 		fmt.Println("ready")
 		<-c
 		return 0
+	case "parent": // starts its arguments as scripts, and waits for none of them
+		for _, script := range args {
+			cmd := exec.Command("/bin/sh", "-c", script)
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if err := cmd.Start(); err != nil {
+				panic(err)
+			}
+			fmt.Println("pid", cmd.Process.Pid)
+		}
+		hang()
 	case "echo": // says a byte to whoever connects to the socket
 		l, err := net.Listen("unix", args[0])
 		if err != nil {

@@ -132,6 +132,9 @@ func (p *Proc) run() {
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	p.helpers.Go(func() { p.becomeReady(life) })
+	if p.spec.DescendantExited != nil {
+		p.helpers.Go(func() { p.watchDescendants(life) })
+	}
 	if p.spec.Liveness.Probe != nil {
 		p.helpers.Go(func() { p.stayAlive(life) })
 	}

@@ -81,6 +81,11 @@ type Spec struct {
 	// Liveness watches a child that is ready; its zero value does not.
 	Liveness Liveness
 
+	// DescendantExited, when set, gets the end of every process below the leader whose parent does
+	// not wait for it at once (Linux): that leaves a zombie, which keeps how it ended. It is called
+	// from one goroutine at a time, and Done waits for it.
+	DescendantExited func(DescendantExit)
+
 	// Containment is the level asked for.
 	Containment Containment
 	// Logger gets what happens to the child; nil discards it.
