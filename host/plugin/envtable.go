@@ -298,8 +298,10 @@ func (t *envTable) end() {
 
 // The imports, see abi.wat.
 
-func envStart(_ context.Context, c *call, a args) int32 {
-	return c.start(append([]byte(nil), a.bytes(0)...))
+func envStart(ctx context.Context, c *call, a args) int32 {
+	raw := a.bytes(0)
+	c.burn(ctx, int64(len(raw)))
+	return c.start(append([]byte(nil), raw...))
 }
 
 func envAwait(ctx context.Context, c *call, a args) int32 {
@@ -310,11 +312,12 @@ func envPoll(_ context.Context, c *call, a args) int32   { return c.env.poll(a.i
 func envCancel(_ context.Context, c *call, a args) int32 { return c.env.cancel(a.i32(0)) }
 func envClose(_ context.Context, c *call, a args) int32  { return c.env.close(a.i32(0)) }
 
-func envTake(_ context.Context, c *call, a args) int32 {
+func envTake(ctx context.Context, c *call, a args) int32 {
 	b, status := c.env.reply(a.i32(0))
 	if status != 0 {
 		return int32(status)
 	}
+	c.burn(ctx, int64(len(b)/hostByte))
 	return a.put(1, b)
 }
 

@@ -7,9 +7,6 @@ import (
 	"fmt"
 )
 
-// meterVersion says how fuel is counted; "none" until the meter is there.
-const meterVersion = "none"
-
 // identity is what "the same scorer" means, as digests.
 type identity struct{ options, grants string }
 
@@ -49,7 +46,7 @@ func (p *Plugin) GrantsDigest() string { return p.identity.grants }
 // runaways, and never change a score.
 func (p *Plugin) ScorerIdentity(scorer string) string {
 	return "sha256:" + digest([]any{
-		scorer, p.sha256, p.abi, meterVersion, p.identity.options, p.identity.grants,
-		p.limits.MemoryMiB, p.limits.Fuel, orElse(p.manifest.Limits.Isolation, IsolationReuse),
+		scorer, p.sha256, p.abi, meterVersion(), p.identity.options, p.identity.grants,
+		p.limits.MemoryMiB, p.limits.Fuel,
 	})
 }

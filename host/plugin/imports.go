@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wevalr/wevalr/host/plugin/meter"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
@@ -68,6 +69,15 @@ var errNoCall = errors.New("import used while no call is active")
 // callKey finds the call that an import belongs to.
 type callKey struct{}
 
+// callOf is the guest call that ctx is of. There is always one: the host calls guests in no other way.
+func callOf(ctx context.Context) *call {
+	c, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		panic(errNoCall)
+	}
+	return c
+}
+
 // capEnv is the only capability that imports need in v1.
 const capEnv = "env"
 
@@ -99,15 +109,16 @@ func findImport(name string) *hostImport {
 }
 
 func (h *hostImport) signature() signature {
-	return signature{slices.Repeat([]api.ValueType{api.ValueTypeI32}, h.params), []api.ValueType{api.ValueTypeI32}}
+	return signature{slices.Repeat([]meter.ValType{meter.I32}, h.params), []meter.ValType{meter.I32}}
 }
 
 // invoke is what the engine calls. It panics only where the ABI says trap.
 func (h *hostImport) invoke(ctx context.Context, mod api.Module, stack []uint64) {
-	c, _ := ctx.Value(callKey{}).(*call)
-	if c == nil {
+	c := callOf(ctx)
+	if !c.active {
 		panic(errNoCall)
 	}
+	c.burn(ctx, hostCall)
 	if h.ops != nil && !slices.Contains(h.ops, c.op) || h.capability == capEnv && c.env == nil {
 		stack[0] = api.EncodeI32(int32(abi.Denied))
 		return
@@ -121,7 +132,7 @@ func instantiateHost(ctx context.Context, rt wazero.Runtime) error {
 	for _, h := range hostImports() {
 		s := h.signature()
 		b.NewFunctionBuilder().
-			WithGoModuleFunction(api.GoModuleFunc(h.invoke), s.params, s.results).
+			WithGoModuleFunction(api.GoModuleFunc(h.invoke), engineTypes(s.params), engineTypes(s.results)).
 			Export(h.name)
 	}
 	_, err := b.Instantiate(ctx)
@@ -131,10 +142,14 @@ func instantiateHost(ctx context.Context, rt wazero.Runtime) error {
 const (
 	logPerCall  = 16 << 10
 	maxFailText = 4 << 10
+	// maxAssetName is longer than any path in a module's assets can usefully be.
+	maxAssetName = 4 << 10
 )
 
-func logEnabled(ctx context.Context, c *call, a args) int32 {
-	if lvl, ok := slogLevel(a.i32(0)); ok && c.p.log.Enabled(ctx, lvl) {
+// logEnabled does not ask the logger: what a guest computes must not depend on who listens. Every
+// message is kept, for the log that goes with an error.
+func logEnabled(_ context.Context, _ *call, a args) int32 {
+	if _, ok := slogLevel(a.i32(0)); ok {
 		return 1
 	}
 	return 0
@@ -146,6 +161,7 @@ func logMessage(ctx context.Context, c *call, a args) int32 {
 	if !ok {
 		return int32(abi.Invalid)
 	}
+	c.burn(ctx, int64(min(len(text), logPerCall)/hostByte))
 	left := logPerCall - c.logged
 	if left <= 0 {
 		if !c.logCut {
@@ -162,22 +178,34 @@ func logMessage(ctx context.Context, c *call, a args) int32 {
 }
 
 func failText(_ context.Context, c *call, a args) int32 {
-	c.panicText = cut(string(a.bytes(0)), maxFailText)
+	text := a.bytes(0)
+	c.panicText = cut(string(text[:min(len(text), maxFailText+1)]), maxFailText)
 	return 0
 }
 
+// asset finds the asset whose name is at the first two arguments.
+func (c *call) asset(a args) ([]byte, bool) {
+	name := a.bytes(0)
+	if len(name) > maxAssetName {
+		return nil, false
+	}
+	b, ok := c.p.assets[string(name)]
+	return b, ok
+}
+
 func assetLen(_ context.Context, c *call, a args) int32 {
-	b, ok := c.p.assets[string(a.bytes(0))]
+	b, ok := c.asset(a)
 	if !ok {
 		return int32(abi.NotFound)
 	}
 	return int32(len(b))
 }
 
-func assetRead(_ context.Context, c *call, a args) int32 {
-	b, ok := c.p.assets[string(a.bytes(0))]
+func assetRead(ctx context.Context, c *call, a args) int32 {
+	b, ok := c.asset(a)
 	if !ok {
 		return int32(abi.NotFound)
 	}
+	c.burn(ctx, int64(len(b)/hostByte))
 	return a.put(2, b)
 }

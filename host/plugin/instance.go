@@ -12,29 +12,38 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/wevalr/wevalr/host/plugin/meter"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // instance is a running module. One call at a time; after any error it is closed, never used again.
 type instance struct {
-	p       *Plugin
-	mod     api.Module
-	world   *world
-	initial uint32 // bytes of memory after init
-	calls   int
+	p         *Plugin
+	mod       api.Module
+	buf, call api.Function
+	gauge     api.MutableGlobal // fuel
+	depth     api.MutableGlobal
+	globals   []api.MutableGlobal // the module's own, in the order of Info.Globals
+	slab      *slab
+	world     *world
+	calls     int
 }
 
 // call is one guest call: what imports need to know of it.
 type call struct {
 	p         *Plugin
+	in        *instance
 	op        abi.Op
 	seed      int64
 	limit     time.Duration
+	tank      tank
 	watch     *stopwatch
 	stderr    *ring
 	logged    int
 	logCut    bool
 	panicText string
+	// active says that wevalr_call runs: imports of the ABI trap at other times.
+	active bool
 
 	// Of a rollout that may use the env; else nil.
 	env   *envTable
@@ -48,43 +57,74 @@ var errDeadline = errors.New("time on core used up")
 // callGrace is how much time on core a rollout has left when its caller has given up.
 const callGrace = 5 * time.Second
 
-// newInstance makes an instance, initialized; the core is the caller's.
-func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, error) {
-	var resp abi.InitResponse
-	w := newWorld(p.grants)
-	cfg := w.configure(wazero.NewModuleConfig().WithName("").WithStartFunctions()).WithFSConfig(p.mounts())
-	for _, name := range sortedKeys(p.vars) {
-		cfg = cfg.WithEnv(name, p.vars[name])
+// newCall is a call of op within the plugin's limits.
+func (p *Plugin) newCall(op abi.Op, seed int64) *call {
+	c := &call{p: p, op: op, seed: seed, limit: p.limits.CallWall}
+	c.tank.budget = int64(p.limits.Fuel)
+	if op == abi.OpScore || op == abi.OpScoreGroup {
+		c.limit = p.limits.ScoreWall
+	} else {
+		c.tank.budget *= callFuel
 	}
+	return c
+}
+
+// instantiate makes an instance without running any of it.
+func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
+	// No name, no start functions: instances are many, and _initialize is a call like others.
+	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	ctx, slab := withSlab(ctx)
 	mod, err := p.rt.InstantiateModule(ctx, p.compiled, cfg)
 	if err != nil {
-		return nil, resp, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
+		return nil, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
 	}
-	in := &instance{p: p, mod: mod, world: w}
-	if f := mod.ExportedFunction(abi.ExportInitialize); f != nil {
-		// No call is active: imports trap.
-		_, err = in.guarded(ctx, &call{p: p, op: abi.OpInit, limit: p.limits.CallWall}, func(gctx context.Context) error {
-			_, err := f.Call(context.WithValue(gctx, callKey{}, nil))
+	in := &instance{
+		p: p, mod: mod, slab: slab, world: newWorld(p.grants, p.vars, p.trees),
+		buf: mod.ExportedFunction(abi.ExportBuf), call: mod.ExportedFunction(abi.ExportCall),
+	}
+	for _, name := range append([]string{meter.FuelExport, meter.DepthExport}, p.globals...) {
+		g, ok := mod.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok {
+			in.close()
+			return nil, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: "the metered module has no global " + name}
+		}
+		in.globals = append(in.globals, g)
+	}
+	in.gauge, in.depth, in.globals = in.globals[0], in.globals[1], in.globals[2:]
+	return in, nil
+}
+
+// newInstance makes an instance and runs _initialize and init; the core is the caller's.
+func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, error) {
+	var resp abi.InitResponse
+	in, err := p.instantiate(ctx)
+	if err != nil {
+		return nil, resp, err
+	}
+	if f := in.mod.ExportedFunction(abi.ExportInitialize); f != nil {
+		_, err = in.guarded(ctx, p.newCall(abi.OpInit, 0), func(gctx context.Context) error {
+			_, err := f.Call(gctx)
 			return err
 		})
 	}
 	if err == nil {
-		c := &call{p: p, op: abi.OpInit, limit: p.limits.CallWall}
-		_, err = p.ask(ctx, in, c, abi.InitRequest{Options: p.options, Host: p.host()}, &resp)
+		_, err = p.ask(ctx, in, p.newCall(abi.OpInit, 0), abi.InitRequest{Options: p.options, Host: p.host()}, &resp)
 	}
 	if err != nil {
 		in.close()
 		return nil, resp, err
 	}
-	w.initialized()
-	in.initial = in.size()
+	in.world.initialized()
 	return in, resp, nil
 }
 
 func (in *instance) size() uint32 { return in.mod.Memory().Size() }
 
 // close must not run while a call is in the guest.
-func (in *instance) close() { _ = in.mod.Close(context.Background()) }
+func (in *instance) close() {
+	_ = in.mod.Close(context.Background())
+	in.world.fds.close()
+}
 
 // guarded runs f with everything that bounds guest code, and types its error. A rollout outlives its
 // caller's ctx by callGrace at most; other calls end with it.
@@ -95,8 +135,11 @@ func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context
 		return 0, err
 	}
 	defer in.p.leave(c)
+	c.in, c.stderr, c.tank.gauge = in, &in.world.stderr, in.gauge
 	in.world.begin(c.op, c.seed)
-	c.stderr = &in.world.stderr
+	// What a call before has left of them is not this call's: traps leave both unbalanced.
+	in.gauge.Set(0)
+	in.depth.Set(maxDepth)
 	c.watch = newStopwatch(c.limit, func() { cancel(errDeadline) })
 	stop := context.AfterFunc(ctx, func() {
 		if c.env != nil {
@@ -135,6 +178,12 @@ func (in *instance) typed(c *call, err error) error {
 	if _, ok := errors.AsType[*ResponseError](err); ok {
 		return err
 	}
+	if errors.Is(err, errFuel) {
+		return &LimitError{
+			Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "fuel",
+			Limit: FormatFuel(uint64(c.tank.budget)) + " instructions", Log: in.p.tail(c.stderr),
+		}
+	}
 	e := &TrapError{
 		Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "trap",
 		Panic: in.p.clean(c.panicText), Log: in.p.tail(c.stderr),
@@ -142,6 +191,10 @@ func (in *instance) typed(c *call, err error) error {
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		e.Kind, e.Code = "exit", exit.ExitCode()
 		e.Msg = fmt.Sprintf("the guest called proc_exit(%d) in the middle of a call", e.Code)
+		return e
+	}
+	if errors.Is(err, errDepth) {
+		e.Msg = errDepth.Error()
 		return e
 	}
 	if in.outOfMemory(c) {
@@ -173,7 +226,8 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 	if len(req) > abi.MaxRequest {
 		return nil, bad("the request is over %d MiB", abi.MaxRequest>>20)
 	}
-	res, err := in.mod.ExportedFunction(abi.ExportBuf).Call(ctx, uint64(len(req)))
+	c.active = true
+	res, err := in.buf.Call(ctx, uint64(len(req)))
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +238,7 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 	if !in.mod.Memory().Write(ptr, req) {
 		return nil, bad("%s gave %d bytes at %d, outside of the memory", abi.ExportBuf, len(req), ptr)
 	}
-	res, err = in.mod.ExportedFunction(abi.ExportCall).Call(ctx, uint64(c.op), uint64(len(req)))
+	res, err = in.call.Call(ctx, uint64(c.op), uint64(len(req)))
 	if err != nil {
 		return nil, err
 	}

@@ -6,15 +6,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
-	"path"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/wevalr/wevalr/host/plugin/meter"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
@@ -36,16 +36,18 @@ type Spec struct {
 // manifest's wish (or the default) and the cap.
 type Limits struct {
 	MemoryMiB int           // default 64, wishes up to 256
-	Fuel      uint64        // a call; not counted yet, but part of a scorer's identity
-	ScoreWall time.Duration // time on core of a scoring call; default 8 s
-	CallWall  time.Duration // of init, a page of tasks, a rollout without its waits; default 120 s
+	Fuel      uint64        // instructions of a scoring call, other calls get 15 times that; default 2 G, wishes up to 20 G
+	ScoreWall time.Duration // time on core of a scoring call; default 8 s for 2 G of fuel
+	CallWall  time.Duration // of init, a page of tasks, a rollout without its waits; default 120 s for 2 G
 }
 
+// Time limits are a backstop at four times what the fuel takes on a slow core: which comes first must
+// not depend on the machine.
 const (
 	defaultMemoryMiB = 64
 	memoryCapMiB     = 256
 	defaultScoreWall = 4 * 2 * time.Second
-	defaultCallWall  = 4 * 30 * time.Second
+	defaultCallWall  = callFuel * defaultScoreWall
 )
 
 func (l Limits) resolve(m *ManifestLimits) Limits {
@@ -57,14 +59,20 @@ func (l Limits) resolve(m *ManifestLimits) Limits {
 		l.MemoryMiB = memoryCapMiB
 	}
 	l.MemoryMiB = min(want, l.MemoryMiB, 4096)
-	if fuel, _ := ParseFuel(m.Fuel); fuel > 0 && (l.Fuel == 0 || fuel < l.Fuel) {
-		l.Fuel = fuel
+	fuel, _ := ParseFuel(m.Fuel)
+	if fuel == 0 {
+		fuel = defaultFuel
 	}
+	if l.Fuel == 0 {
+		l.Fuel = fuelCap
+	}
+	l.Fuel = min(fuel, l.Fuel, math.MaxInt64/(2*callFuel))
+	scale := max(int64(l.Fuel/defaultFuel), 1)
 	if l.ScoreWall <= 0 {
-		l.ScoreWall = defaultScoreWall
+		l.ScoreWall = time.Duration(scale * int64(defaultScoreWall))
 	}
 	if l.CallWall <= 0 {
-		l.CallWall = defaultCallWall
+		l.CallWall = time.Duration(scale * int64(defaultCallWall))
 	}
 	return l
 }
@@ -89,6 +97,9 @@ type Plugin struct {
 
 	rt       wazero.Runtime
 	compiled wazero.CompiledModule
+	info     *meter.Info
+	globals  []string // names of the module's own mutable globals in the metered module
+	image    *image   // nil: calls start from a new instance that runs _initialize and init
 	pool     pool
 	weight   atomic.Int64
 
@@ -111,7 +122,7 @@ func (e *Engine) Load(ctx context.Context, spec Spec) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, mod, err := e.inspect(spec, b)
+	p, err := e.inspect(spec, b)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +130,7 @@ func (e *Engine) Load(ctx context.Context, spec Spec) (*Plugin, error) {
 		p.unbind(ctx)
 		return nil, err
 	}
-	if err := p.start(ctx, mod, b); err != nil {
+	if err := p.start(ctx, b); err != nil {
 		p.unbind(ctx)
 		return nil, err
 	}
@@ -147,32 +158,35 @@ func (e *Engine) bytesOf(ctx context.Context, source string) ([]byte, error) {
 }
 
 // inspect does everything that needs neither compiler nor guest code.
-func (e *Engine) inspect(spec Spec, b []byte) (*Plugin, *module, error) {
+func (e *Engine) inspect(spec Spec, b []byte) (*Plugin, error) {
 	in, err := Inspect(spec.Source, b)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m := in.Manifest
 	spec.Alias = orElse(spec.Alias, m.Name)
 	if spec.Digest != "" && spec.Digest != in.SHA256 {
-		return nil, nil, &DigestError{File: spec.Source, Want: spec.Digest, Got: in.SHA256}
+		return nil, &DigestError{File: spec.Source, Want: spec.Digest, Got: in.SHA256}
 	}
 	p := &Plugin{
 		engine: e, spec: spec, log: e.log.With(slog.String("plugin", spec.Alias)), sha256: in.SHA256, abi: in.ABI,
-		size: len(b), manifest: m, assets: in.assets, limits: spec.Limits.resolve(&m.Limits),
+		size: len(b), manifest: m, assets: in.assets, info: in.info, limits: spec.Limits.resolve(&m.Limits),
 		active: map[*call]context.CancelCauseFunc{}, unused: make(chan struct{}),
 	}
 	if p.grants, err = effective(spec.Alias, &m.Capabilities, spec.Grants); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if p.options, err = resolveOptions(spec.Alias, m.Options, spec.Options); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if need := in.module.memories[0].min * pageSize; need > uint64(p.limits.MemoryMiB)<<20 {
-		return nil, nil, refuse(spec.Source, "memory", "raise limits.memory_mib",
+	if need := uint64(in.info.MemoryMin) * pageSize; need > uint64(p.limits.MemoryMiB)<<20 {
+		return nil, refuse(spec.Source, "memory", "raise limits.memory_mib",
 			"starts with %d MiB, its limit is %d MiB", need>>20, p.limits.MemoryMiB)
 	}
-	return p, in.module, nil
+	for _, g := range p.info.Globals {
+		p.globals = append(p.globals, g.Name)
+	}
+	return p, nil
 }
 
 // Inspection is what a module's bytes say without running anything.
@@ -183,17 +197,21 @@ type Inspection struct {
 	Manifest *Manifest
 
 	assets Assets
-	module *module
+	info   *meter.Info
 }
 
 // Inspect checks a module's bytes as Load does and runs nothing of it. file names it in errors.
 func Inspect(file string, b []byte) (*Inspection, error) {
 	sum := sha256.Sum256(b)
-	mod, err := checkModule(file, b)
+	info, err := preflight(file, b)
 	if err != nil {
 		return nil, err
 	}
-	section, there := mod.custom[abi.SectionManifest]
+	custom, err := customSections(b)
+	if err != nil {
+		return nil, refuse(file, "parse", "build it again: the file is damaged", "%v", err)
+	}
+	section, there := custom[abi.SectionManifest]
 	if !there {
 		return nil, refuse(file, "manifest", "build it with: wevalr plugin build", "no custom section %s", abi.SectionManifest)
 	}
@@ -201,16 +219,16 @@ func Inspect(file string, b []byte) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	assets, err := decodeAssets(mod.custom[abi.SectionAssets])
+	assets, err := decodeAssets(custom[abi.SectionAssets])
 	if err != nil {
 		return nil, refuse(file, "assets", "build it with: wevalr plugin build", "section %s: %v", abi.SectionAssets, err)
 	}
-	if err := checkDeclared(file, mod, &m.Capabilities); err != nil {
+	if err := checkDeclared(file, info, &m.Capabilities); err != nil {
 		return nil, err
 	}
 	return &Inspection{
-		SHA256: hex.EncodeToString(sum[:]), ABI: abiVersion(mod), Size: len(b),
-		Manifest: m, assets: assets, module: mod,
+		SHA256: hex.EncodeToString(sum[:]), ABI: abiVersion(info), Size: len(b),
+		Manifest: m, assets: assets, info: info,
 	}, nil
 }
 
@@ -251,30 +269,9 @@ func (p *Plugin) unbind(ctx context.Context) {
 	}
 }
 
-// mounts are the granted folders at /data/NAME.
-func (p *Plugin) mounts() wazero.FSConfig {
-	c := wazero.NewFSConfig()
-	for _, name := range sortedKeys(p.trees) {
-		c = c.WithFSMount(p.trees[name], path.Join("/data", name))
-	}
-	return c
-}
-
-// start compiles, links and makes the first instance.
-func (p *Plugin) start(ctx context.Context, mod *module, b []byte) error {
-	file := p.spec.Source
-	p.rt = p.engine.newRuntime(ctx, p.limits.MemoryMiB)
-	_, err := wasi_snapshot_preview1.Instantiate(ctx, p.rt)
-	if err != nil {
-		return fmt.Errorf("engine: wasi: %w", err)
-	}
-	if err := instantiateHost(ctx, p.rt); err != nil {
-		return fmt.Errorf("engine: %s: %w", abi.Module, err)
-	}
-	if p.compiled, err = p.engine.compile(ctx, p.rt, b); err != nil {
-		return refuse(file, "compile", "", "%v", err)
-	}
-	if err := checkSignatures(file, mod, p.compiled, p.rt.Module(wasi).ExportedFunctionDefinitions()); err != nil {
+// start meters, compiles, links, makes the first instance and takes the image that calls start from.
+func (p *Plugin) start(ctx context.Context, b []byte) error {
+	if err := p.link(ctx, wazero.NewRuntimeConfig(), b); err != nil {
 		return err
 	}
 	if err := acquire(ctx, p.engine.cores, 1); err != nil {
@@ -289,6 +286,29 @@ func (p *Plugin) start(ctx context.Context, mod *module, b []byte) error {
 		p.tasks = resp.Tasks
 	}
 	p.observe(in)
+	if p.info.Seen.Resettable() {
+		p.image = takeImage(in)
+	}
 	p.pool.put(p.engine, in)
+	return nil
+}
+
+// link compiles the metered module and gives it its imports.
+func (p *Plugin) link(ctx context.Context, config wazero.RuntimeConfig, b []byte) error {
+	metered, err := meter.Rewrite(b, meter.Options{ExportGlobals: true, MaxDepth: maxDepth})
+	if err != nil {
+		return refused(p.spec.Source, err)
+	}
+	p.rt = p.engine.newRuntime(ctx, config, p.limits.MemoryMiB)
+	for name, instantiate := range map[string]func(context.Context, wazero.Runtime) error{
+		wasi: instantiateWASI, abi.Module: instantiateHost, "the meter": instantiateMeter,
+	} {
+		if err := instantiate(ctx, p.rt); err != nil {
+			return fmt.Errorf("engine: %s: %w", name, err)
+		}
+	}
+	if p.compiled, err = p.engine.compile(ctx, p.rt, metered); err != nil {
+		return refuse(p.spec.Source, "compile", "", "%v", err)
+	}
 	return nil
 }

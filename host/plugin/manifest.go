@@ -94,11 +94,10 @@ type NamesCapability struct {
 	Why      string   `toml:"why,omitempty"`
 }
 
-// Values of [limits] isolation.
+// Values of [limits] isolation, which no longer say anything: every scoring call starts from the state
+// that init left. They are read so that manifests of before stay valid.
 const (
-	// IsolationReuse lets scoring calls share an instance, which is replaced from time to time.
 	IsolationReuse = "reuse"
-	// IsolationFresh gives every scoring call an instance of its own: for plugins that keep state.
 	IsolationFresh = "fresh"
 )
 
@@ -197,6 +196,19 @@ func (m *Manifest) scorer(name string) *Scorer {
 		}
 	}
 	return nil
+}
+
+// FormatFuel writes a number of instructions as ParseFuel reads it.
+func FormatFuel(n uint64) string {
+	for _, u := range []struct {
+		letter string
+		size   uint64
+	}{{"G", 1e9}, {"M", 1e6}, {"K", 1e3}} {
+		if n >= u.size && n%u.size == 0 {
+			return strconv.FormatUint(n/u.size, 10) + u.letter
+		}
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // ParseFuel reads "2G", "500M", "100K" or a plain number; "" is 0, the default.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// recycleCalls is after how many calls an instance is replaced: a Go guest dies of its own memory
-// after about 11,800.
+// recycleCalls is after how many calls an instance is replaced: a call that recursed deeply leaves a
+// large native stack behind.
 const recycleCalls = 1000
 
 // pool keeps a plugin's idle instances: last in, first out, so that few are warm. How many run at
@@ -35,10 +35,8 @@ func (l *pool) take(e *Engine) *instance {
 func (l *pool) put(e *Engine, in *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	worn := in.calls >= recycleCalls || uint64(in.size()) > 4*uint64(in.initial)
-	fresh := in.p.manifest.Limits.Isolation == IsolationFresh
 	full := len(l.idle) >= e.nCores || e.idle.Load()+int64(in.size()) > e.opt.InstanceBytes
-	if worn || fresh || full || in.p.isClosed() {
+	if full || !in.fit() || in.p.isClosed() {
 		in.close()
 		return
 	}
@@ -52,6 +50,35 @@ func (l *pool) drain(e *Engine) {
 	}
 }
 
+// ready gives an instance in the state that calls start from: an idle one put back, or a new one. The
+// core is the caller's.
+func (p *Plugin) ready(ctx context.Context) (*instance, error) {
+	in := p.pool.take(p.engine)
+	if in == nil {
+		return p.spawn(ctx)
+	}
+	ok, err := p.image.put(in)
+	if err == nil && ok {
+		return in, nil
+	}
+	in.close()
+	if err != nil {
+		return nil, err
+	}
+	return p.spawn(ctx)
+}
+
+// back takes an instance after its last call, which ended with err.
+func (p *Plugin) back(in *instance, err error) {
+	p.observe(in)
+	var guest *GuestError
+	if err != nil && !errors.As(err, &guest) {
+		in.close()
+		return
+	}
+	p.pool.put(p.engine, in)
+}
+
 // withScorer lends an instance on a core to one scoring call.
 func (p *Plugin) withScorer(ctx context.Context, f func(*instance) error) error {
 	if err := p.use(); err != nil {
@@ -62,25 +89,16 @@ func (p *Plugin) withScorer(ctx context.Context, f func(*instance) error) error 
 		return err
 	}
 	defer p.engine.cores.Release(1)
-	in := p.pool.take(p.engine)
-	if in == nil {
-		var err error
-		if in, _, err = p.newInstance(ctx); err != nil {
-			return err
-		}
-	}
-	err := f(in)
-	var guest *GuestError
-	if err != nil && !errors.As(err, &guest) {
-		in.close()
+	in, err := p.ready(ctx)
+	if err != nil {
 		return err
 	}
-	p.pool.put(p.engine, in)
+	err = f(in)
+	p.back(in, err)
 	return err
 }
 
-// withOwn lends an instance that no call before has used and none after will to a task enumeration
-// or a rollout.
+// withOwn lends an instance to a task enumeration or a rollout, which holds it over its waits.
 func (p *Plugin) withOwn(ctx context.Context, f func(*instance) error) error {
 	if err := p.use(); err != nil {
 		return err
@@ -90,11 +108,9 @@ func (p *Plugin) withOwn(ctx context.Context, f func(*instance) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		p.observe(in)
-		in.close()
-	}()
-	return f(in)
+	err = f(in)
+	p.back(in, err)
+	return err
 }
 
 // withBudget holds a rollout instance's share of the byte budget while f runs.
@@ -108,18 +124,11 @@ func (p *Plugin) withBudget(ctx context.Context, f func() error) error {
 }
 
 func (p *Plugin) ownInstance(ctx context.Context) (*instance, error) {
-	if in := p.pool.take(p.engine); in != nil {
-		if in.calls <= 1 { // only init: the one of Load
-			return in, nil
-		}
-		p.pool.put(p.engine, in)
-	}
 	if err := acquire(ctx, p.engine.cores, 1); err != nil {
 		return nil, err
 	}
 	defer p.engine.cores.Release(1)
-	in, _, err := p.newInstance(ctx)
-	return in, err
+	return p.ready(ctx)
 }
 
 // observe notes what an instance has come to weigh: its memory and about a MiB around it.

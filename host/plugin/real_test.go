@@ -185,21 +185,6 @@ func dying(after int) *fakeEnv {
 	}}
 }
 
-// A Go scorer that is called often keeps giving the same answer, while its instance is replaced.
-func TestScore_GoGuest_Recycles(t *testing.T) {
-	needBuild(t)
-	p := load(t, newEngine(t), Spec{Source: filepath.Join(repo(t), "plugins/exact-match")})
-	task := abi.Task{Key: "k", Data: map[string]any{}, Target: "42"}
-	for i := range recycleCalls + 50 {
-		if got := scoreOf(t, p, "match", task, "42"); got != 1 {
-			t.Fatalf("call %d: %v, want 1", i, got)
-		}
-	}
-	if in := p.pool.idle[0]; in.calls > recycleCalls {
-		t.Errorf("an instance has served %d calls", in.calls)
-	}
-}
-
 func TestBuild_Warm(t *testing.T) {
 	needBuild(t)
 	dir := filepath.Join(repo(t), "plugins/arith")

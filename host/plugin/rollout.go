@@ -30,7 +30,7 @@ func (p *Plugin) Rollout(ctx context.Context, req abi.RolloutRequest, env Env) (
 func (p *Plugin) rollout(ctx context.Context, req abi.RolloutRequest, env Env) (RolloutResult, error) {
 	var out RolloutResult
 	err := p.withOwn(ctx, func(in *instance) error {
-		c := &call{p: p, op: abi.OpRollout, seed: req.Seed, limit: p.limits.CallWall}
+		c := p.newCall(abi.OpRollout, req.Seed)
 		if p.grants.Env != nil && env != nil {
 			table := newEnvTable(env, p.manifest.Encoding, p.grants)
 			c.env, c.start = table, func(raw []byte) int32 { return table.start(ctx, raw) }

@@ -14,7 +14,7 @@ import (
 // Result is what a scoring call gives.
 type Result struct {
 	Scores []abi.Score
-	Fuel   uint64        // 0 until fuel is counted
+	Fuel   uint64        // instructions; equal for equal requests
 	Took   time.Duration // time on core
 }
 
@@ -37,15 +37,17 @@ func (p *Plugin) score(ctx context.Context, op abi.Op, kind, scorer string, seed
 	err := p.withScorer(ctx, func(in *instance) error {
 		var resp abi.ScoreResponse
 		var err error
-		c := &call{p: p, op: op, seed: seed, limit: p.limits.ScoreWall}
-		if res.Took, err = p.ask(ctx, in, c, req, &resp); err != nil {
+		c := p.newCall(op, seed)
+		res.Took, err = p.ask(ctx, in, c, req, &resp)
+		res.Fuel = c.tank.used()
+		if err != nil {
 			return err
 		}
 		res.Scores = resp.Scores
 		return p.checkScores(op, s, resp.Scores)
 	})
 	if err != nil {
-		return Result{Took: res.Took}, err
+		return Result{Took: res.Took, Fuel: res.Fuel}, err
 	}
 	return res, nil
 }

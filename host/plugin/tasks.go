@@ -18,7 +18,7 @@ func (p *Plugin) Tasks(ctx context.Context, yield func(abi.Task) error) error {
 		cursor := ""
 		for {
 			var page abi.TasksResponse
-			c := &call{p: p, op: abi.OpTasks, limit: p.limits.CallWall}
+			c := p.newCall(abi.OpTasks, 0)
 			err := p.onCore(ctx, c, func() error {
 				_, err := p.ask(ctx, in, c, abi.TasksRequest{Cursor: cursor, Limit: taskPage}, &page)
 				return err

@@ -36,6 +36,14 @@ func (t tree) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
+// stat says what a name is; follow = what a symbolic link leads to, inside of the tree.
+func (t tree) stat(name string, follow bool) (fs.FileInfo, error) {
+	if follow {
+		return t.root.Stat(filepath.FromSlash(name))
+	}
+	return t.root.Lstat(filepath.FromSlash(name))
+}
+
 // digest is the sha256 of the tree's files: paths and contents, in order, what cannot be opened
 // left out as the guest sees it.
 func (t tree) digest() (string, error) {

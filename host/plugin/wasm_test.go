@@ -30,6 +30,16 @@ type guestImport struct {
 	typ          byte
 }
 
+// Numbers of the format.
+const (
+	kindFunc      = 0
+	kindMemory    = 2
+	sectionImport = 2
+	sectionMemory = 5
+	sectionExport = 7
+	sectionStart  = 8
+)
+
 const (
 	dataAt = 1024
 	bufAt  = 65536

@@ -7,9 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/sys"
-
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
@@ -30,12 +27,22 @@ type world struct {
 	seeded *rand.ChaCha8
 	stderr ring
 
+	environ []string // NAME=value, sorted
+	fds     *descriptors
+
 	grantClock, grantRandom bool // what the operator granted
 	realClock, realRandom   bool // what this call gets
 }
 
-func newWorld(g Grants) *world {
-	w := &world{first: callStart, grantClock: g.Clock, grantRandom: g.Random, stderr: ring{max: ringBytes}}
+// newWorld is the world of a new instance. vars and trees are what is granted of them.
+func newWorld(g Grants, vars map[string]string, trees map[string]tree) *world {
+	w := &world{
+		first: callStart, grantClock: g.Clock, grantRandom: g.Random, stderr: ring{max: ringBytes},
+		fds: newDescriptors(trees),
+	}
+	for _, name := range sortedKeys(vars) {
+		w.environ = append(w.environ, name+"="+vars[name])
+	}
 	w.seed(0)
 	return w
 }
@@ -102,13 +109,4 @@ func (w *world) sleep(ns int64) {
 	if ns > 0 && w.now < 1<<62-ns {
 		w.now += ns
 	}
-}
-
-func (w *world) configure(c wazero.ModuleConfig) wazero.ModuleConfig {
-	return c.WithWalltime(w.walltime, sys.ClockResolution(clockStep)).
-		WithNanotime(w.nanotime, sys.ClockResolution(clockStep)).
-		WithNanosleep(w.sleep).
-		WithRandSource(w).
-		WithStdout(&w.stderr).
-		WithStderr(&w.stderr)
 }

@@ -62,7 +62,7 @@ func TestTree_StaysInside(t *testing.T) {
 }
 
 func TestWorld_ScorersGetNoClock(t *testing.T) {
-	w := newWorld(Grants{Clock: true, Random: true})
+	w := newWorld(Grants{Clock: true, Random: true}, nil, nil)
 	stream := func(op abi.Op, seed int64) string {
 		w.begin(op, seed)
 		b := make([]byte, 8)
@@ -120,7 +120,7 @@ func TestLog_Flood(t *testing.T) {
 	for range 20 {
 		g.body = cat(g.body, callImport(0, abi.LevelInfo, ptr, n), expect(0))
 	}
-	g.body = cat(g.body, callImport(0, 9, ptr, n), expect(int32(abi.Invalid)), callImport(1, abi.LevelDebug), expect(0),
+	g.body = cat(g.body, callImport(0, 9, ptr, n), expect(int32(abi.Invalid)), callImport(1, abi.LevelDebug), expect(1), callImport(1, 9), expect(0),
 		callImport(1, abi.LevelInfo), expect(1), g.answer(score("1")))
 	p := load(t, e, Spec{Source: source(t, g.bytes()), Mask: func(s string) string { return strings.ReplaceAll(s, "TOKEN", "[KEY]") }})
 	if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"}); err != nil {

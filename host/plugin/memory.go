@@ -1,0 +1,59 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// slab is an instance's linear memory: like the engine's own, but it grows with room to spare, and it
+// can be cut back, so that an instance whose call grew it can be used again.
+type slab struct {
+	buf []byte
+	top int // what lies above is zero
+	max uint64
+	// cut makes the next Reallocate shrink to so many bytes instead.
+	cut int
+}
+
+// Reallocate implements experimental.LinearMemory. The engine asks for more only; it takes what it gets
+// as the new size.
+func (s *slab) Reallocate(size uint64) []byte {
+	if s.cut > 0 {
+		clear(s.buf[s.cut:s.top])
+		s.top, s.cut, s.buf = s.cut, 0, s.buf[:s.cut]
+		return s.buf
+	}
+	if n := int(size); n > cap(s.buf) {
+		grown := make([]byte, n, min(max(n+n/4, n+1<<20), max(int(s.max), n)))
+		copy(grown, s.buf)
+		s.buf = grown
+	} else {
+		s.buf = s.buf[:n]
+	}
+	s.top = max(s.top, len(s.buf))
+	return s.buf
+}
+
+// Free implements experimental.LinearMemory. There is nothing to give back that the garbage collector
+// does not: views into the memory stay valid whatever becomes of the instance.
+func (s *slab) Free() {}
+
+// withSlab makes the instance that is made under ctx have a slab.
+func withSlab(ctx context.Context) (context.Context, *slab) {
+	s := &slab{}
+	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(
+		func(_, limit uint64) experimental.LinearMemory {
+			s.max = limit
+			return s
+		})), s
+}
+
+// shrink cuts the memory back to n bytes. Growing is the only way to make the engine ask for a new size:
+// that fails where the memory has reached its limit, and is checked, not trusted.
+func (in *instance) shrink(n int) bool {
+	in.slab.cut = n
+	_, ok := in.mod.Memory().Grow(1)
+	in.slab.cut = 0
+	return ok && int(in.size()) == n
+}
