@@ -66,8 +66,19 @@ type ConnLostError struct {
 	Cause                         error
 	Uptime                        time.Duration
 	InFlight                      int
+	Exit                          *ExitedError  // how the process ended once it was told to; nil: it was not, or did not
+	StopTook                      time.Duration // from being told to until Exit
 	LogPath, LogRel               string
 	Tail                          []string
+}
+
+// after says what was in flight, and how the process then ended.
+func (e *ConnLostError) after() string {
+	s := rolloutsWere(e.InFlight) + " in flight"
+	if e.Exit != nil {
+		s += fmt.Sprintf("; told to end, it %s after %s", e.Exit.How(), seconds(e.StopTook))
+	}
+	return s
 }
 
 func (e *ConnLostError) Error() string {
@@ -75,8 +86,8 @@ func (e *ConnLostError) Error() string {
 		return fmt.Sprintf("env-server at %s: connection lost after %s: %v; %s in flight; whether its process lives cannot be seen from here",
 			e.Address, seconds(e.Uptime), e.Cause, rolloutsWere(e.InFlight))
 	}
-	return fmt.Sprintf("env-server (generation %d, pid %d): connection lost after %s, though its process lived: %v; %s in flight; log: %s%s",
-		e.Generation, e.PID, seconds(e.Uptime), e.Cause, rolloutsWere(e.InFlight), e.LogPath, tailText(e.Tail))
+	return fmt.Sprintf("env-server (generation %d, pid %d): connection lost after %s, though its process lived: %v; %s; log: %s%s",
+		e.Generation, e.PID, seconds(e.Uptime), e.Cause, e.after(), e.LogPath, tailText(e.Tail))
 }
 
 // Unwrap gives what the wire saw.
@@ -84,8 +95,8 @@ func (e *ConnLostError) Unwrap() error { return e.Cause }
 
 // Failure is {server, connection_lost} with the facts.
 func (e *ConnLostError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "connection_lost", "env-server (generation %d): connection lost after %s: %v; %s in flight",
-		e.Generation, seconds(e.Uptime), e.Cause, rolloutsWere(e.InFlight))
+	f := failure.New(failure.Server, "connection_lost", "env-server (generation %d): connection lost after %s: %v; %s",
+		e.Generation, seconds(e.Uptime), e.Cause, e.after())
 	f.Server = &failure.ServerFacts{
 		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID,
 		UptimeS: e.Uptime.Seconds(), Log: e.LogRel, Tail: e.Tail,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -167,7 +168,27 @@ func TestServer_HungUp(t *testing.T) {
 		if err := syscall.Kill(s.PID(), 0); err == nil {
 			t.Error("its process lives")
 		}
+		if lost.Exit == nil || lost.Exit.Signal != 0 || lost.Exit.Code != 0 || !lost.Exit.Requested || lost.StopTook <= 0 {
+			t.Errorf("got exit %+v after %v, want the code 0 that it was asked for", lost.Exit, lost.StopTook)
+		}
+		for _, text := range []string{e.err.Error(), failure.Of(e.err).Message} {
+			if !strings.Contains(text, "1 rollout was in flight; told to end, it exited with code 0 after ") {
+				t.Errorf("text %q does not say how it ended", text)
+			}
+		}
 	})
+}
+
+// A process that ended after settle, and before we told it to, was not stopped by us: that is an exit.
+func TestServer_HungUp_ThenExited(t *testing.T) {
+	sp := spec(t, "ipc", script{})
+	s := start(t, sp)
+	run(t, s, task{Do: "die", How: "23"})
+	await(t, "Exited", s.Exited())
+	var x *ExitedError
+	if err := s.ended(outcome{lost: io.EOF}, true); !errors.As(err, &x) || x.Code != 23 || x.Requested {
+		t.Errorf("got %v, want the exit with code 23", err)
+	}
 }
 
 // Scenario 13 for a server that somebody else runs: it is not stopped.

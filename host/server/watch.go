@@ -122,9 +122,19 @@ func (s *Server) ended(out outcome, drained bool) error {
 		return out.verdict
 	}
 	e := s.connLostError(out.lost)
-	if s.proc != nil {
-		exit, _ := s.proc.Stop(context.Background(), "its connection was lost")
-		e.Tail = lines(exit.Tail)
+	if s.proc == nil {
+		return e
+	}
+	asked := time.Now()
+	exit, err := s.proc.Stop(context.Background(), "its connection was lost")
+	s.logs.lost(exit.Dropped)
+	switch {
+	case err != nil: // it cannot even be killed
+	case exit.Cause == procwatch.CauseSelf: // it had ended before it was told to
+		return s.exitedError(exit, e.InFlight, drained)
+	default:
+		e.Exit, e.StopTook = s.exitedError(exit, e.InFlight, drained), exit.End.Sub(asked)
+		e.Tail = e.Exit.Tail
 	}
 	return e
 }
