@@ -86,6 +86,13 @@ func startEnv(t *testing.T, dir string, env []string, args ...string) *process {
 	p := &process{Cmd: exec.Command("wevalr", args...), done: make(chan struct{})}
 	p.Env = append(os.Environ(), env...)
 	p.Dir, p.Stdout, p.Stderr = dir, &p.stdout, &p.stderr
+	p.begin(t)
+	return p
+}
+
+// begin starts what is to be started.
+func (p *process) begin(t *testing.T) {
+	t.Helper()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +104,6 @@ func startEnv(t *testing.T, dir string, env []string, args ...string) *process {
 		_ = p.Process.Kill()
 		<-p.done
 	})
-	return p
 }
 
 // exit waits for the process's end and gives its exit code, -1 when a signal ended it.
