@@ -31,7 +31,7 @@ type brought struct {
 	episode *wire.Episode // of a failed plugin-driven try: everything that came back
 	usage   wire.Usage
 	lost    []lost
-	raw     []byte // a reply that could not be decoded
+	raw     []byte // a reply that could not be decoded, see server.Reply
 	sent    bool   // something of it was written to the wire
 	err     error
 }

@@ -31,6 +31,7 @@ type env struct {
 	episodes []*wire.Episode // all that came back, by ref; those of failed calls too
 	usage    wire.Usage
 	lost     []lost
+	raw      []byte                      // the first reply that could not be decoded
 	failures map[string]*failure.Failure // the newest of each source/kind that the guest was told
 	sent     bool
 	exit     bool
@@ -42,14 +43,14 @@ type env struct {
 func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.Episode, err error) {
 	o, err := v.begin()
 	if err != nil {
-		return 0, nil, v.refuse(ctx, err, nil)
+		return 0, nil, v.refuse(ctx, err, server.Reply{})
 	}
 	run, err := v.engine.Request.build(req.TaskData, o, req.Sampling)
 	if err != nil {
-		return 0, nil, v.refuse(ctx, err, nil)
+		return 0, nil, v.refuse(ctx, err, server.Reply{})
 	}
 	if err := v.engine.slots.Acquire(ctx, 1); err != nil {
-		return 0, nil, v.refuse(ctx, context.Cause(ctx), nil)
+		return 0, nil, v.refuse(ctx, context.Cause(ctx), server.Reply{})
 	}
 	var p zmqio.Progress
 	reply, err := v.srv.Run(ctx, run, &p)
@@ -59,11 +60,11 @@ func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.E
 		err = v.check(run, reply.Episode)
 	}
 	if err != nil {
-		return 0, nil, v.refuse(ctx, err, reply.Partial)
+		return 0, nil, v.refuse(ctx, err, reply)
 	}
 	episode, err := v.seen(ref)
 	if err != nil {
-		return 0, nil, v.refuse(ctx, err, nil)
+		return 0, nil, v.refuse(ctx, err, server.Reply{})
 	}
 	return ref, View(episode, v.engine.Driver.Manifest().RolloutView()), nil
 }
@@ -128,7 +129,7 @@ func (v *env) seen(ref int) (*wire.Episode, error) {
 }
 
 // refuse notes why a call has no episode, and gives what the guest learns of it.
-func (v *env) refuse(ctx context.Context, err error, partial []wire.Trace) error {
+func (v *env) refuse(ctx context.Context, err error, reply server.Reply) error {
 	f := failure.Of(err)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		f = failure.New(failure.Cancelled, "caller", "%v", cause)
@@ -139,15 +140,18 @@ func (v *env) refuse(ctx context.Context, err error, partial []wire.Trace) error
 	defer v.mu.Unlock()
 	v.failures[string(f.Source)+"/"+f.Kind] = f
 	v.exit = v.exit || serverEnded(f)
-	if len(partial) > 0 {
-		v.lost = append(v.lost, lost{partial, f})
+	if len(reply.Partial) > 0 {
+		v.lost = append(v.lost, lost{reply.Partial, f})
+	}
+	if v.raw == nil {
+		v.raw = reply.Raw
 	}
 	return e
 }
 
 // brought is what the call leaves, whatever its answer.
 func (v *env) brought() brought {
-	return brought{usage: v.usage, lost: v.lost, sent: v.sent}
+	return brought{usage: v.usage, lost: v.lost, raw: v.raw, sent: v.sent}
 }
 
 // all is everything that came back: what is kept of a rollout that failed.

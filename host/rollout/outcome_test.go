@@ -160,3 +160,20 @@ func TestRecord_NumbersThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// A reply to a plugin's call that cannot be decoded is kept too.
+func TestRaw_OfADrivenRollout(t *testing.T) {
+	r := newRun(t)
+	s := spec(r, spool(t, r, task("a", order{Do: "garbage"})), startServer(t, 1, 1))
+	s.Driver = load(t, bestOfN, withEnv("temperature"), nil)
+	if got := run(t, s); got.err != nil {
+		t.Fatal(got.err)
+	}
+	const place = "raw/task_0-rollout_0-try_1.msgpack"
+	if raw, err := os.ReadFile(filepath.Join(r.Dir(), place)); err != nil || !strings.Contains(string(raw), "no msgpack") {
+		t.Errorf("got %q, %v, want the reply that could not be decoded", raw, err)
+	}
+	if f := byKey(t, r)["a"].Failure; f.Kind != "protocol" || !strings.HasSuffix(f.Message, "; the reply is kept in "+place) {
+		t.Errorf("got %v", f)
+	}
+}

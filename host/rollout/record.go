@@ -100,7 +100,7 @@ func (e *engine) masked(f *failure.Failure) *failure.Failure {
 
 // keepRaw writes, best effort, a reply that could not be decoded, and says where.
 func (e *engine) keepRaw(j *job, raw []byte, f *failure.Failure) *failure.Failure {
-	if len(raw) == 0 || f == nil || e.Mask != nil && e.MaskRaw == nil {
+	if len(raw) == 0 || e.Mask != nil && e.MaskRaw == nil {
 		return f
 	}
 	if e.MaskRaw != nil {
@@ -110,6 +110,9 @@ func (e *engine) keepRaw(j *job, raw []byte, f *failure.Failure) *failure.Failur
 	if err != nil {
 		e.Logger.Warn("reply not kept", slog.String("task", j.task.Key), slog.Any("err", err))
 		return f
+	}
+	if f == nil { // a plugin went on without it
+		return nil
 	}
 	kept := *f
 	kept.Message += "; the reply is kept in " + place

@@ -14,9 +14,12 @@ type Reply struct {
 	Episode *wire.Episode
 	// Partial holds what had arrived of a run that has no episode; best effort, never to be scored.
 	Partial []wire.Trace
-	// Raw is the reply's payload where it could not be decoded (a protocol failure).
+	// Raw is what came where it could not be decoded (a protocol failure): the reply's payload, then
+	// its deltas, at most 8 MiB of them.
 	Raw []byte
 }
+
+const rawMax = 8 << 20
 
 // Run sends one rollout and waits for its episode. p, where given, is updated as deltas arrive.
 //
@@ -51,12 +54,20 @@ func (s *Server) Run(ctx context.Context, req *wire.RunRequest, p *zmqio.Progres
 	}
 	res, err := wire.DecodeRun(raw.Deltas, raw.Payload, raw.Legacy)
 	if err != nil {
-		return Reply{Partial: wire.DecodePartial(raw.Deltas), Raw: raw.Payload}, err
+		return Reply{Partial: wire.DecodePartial(raw.Deltas), Raw: rawOf(raw)}, err
 	}
 	if !res.Success {
 		return Reply{Partial: wire.DecodePartial(raw.Deltas)}, &PeerError{Text: res.Error}
 	}
 	return Reply{Episode: res.Episode}, nil
+}
+
+func rawOf(r zmqio.Reply) []byte {
+	var out []byte
+	for _, b := range append([][]byte{r.Payload}, r.Deltas...) {
+		out = append(out, b[:min(len(b), rawMax-len(out))]...)
+	}
+	return out
 }
 
 // runError is what the caller gets for an error of the wire.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/wire"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
 // ExitedError says that the env-server's process has ended: with a code, 0 included, xor by a signal.
@@ -81,13 +82,21 @@ func (e *ConnLostError) after() string {
 	return s
 }
 
+// why is the cause. An answer of a form that zmqio does not know is one of a newer protocol.
+func (e *ConnLostError) why() string {
+	if p, ok := errors.AsType[*zmqio.ProtocolError](e.Cause); ok && strings.HasPrefix(p.Text, "answer of ") {
+		return wire.Newer + p.Text
+	}
+	return fmt.Sprint(e.Cause)
+}
+
 func (e *ConnLostError) Error() string {
 	if e.Address != "" {
-		return fmt.Sprintf("env-server at %s: connection lost after %s: %v; %s in flight; whether its process lives cannot be seen from here",
-			e.Address, seconds(e.Uptime), e.Cause, rolloutsWere(e.InFlight))
+		return fmt.Sprintf("env-server at %s: connection lost after %s: %s; %s in flight; whether its process lives cannot be seen from here",
+			e.Address, seconds(e.Uptime), e.why(), rolloutsWere(e.InFlight))
 	}
-	return fmt.Sprintf("env-server (generation %d, pid %d): connection lost after %s, though its process lived: %v; %s; log: %s%s",
-		e.Generation, e.PID, seconds(e.Uptime), e.Cause, e.after(), e.LogPath, tailText(e.Tail))
+	return fmt.Sprintf("env-server (generation %d, pid %d): connection lost after %s, though its process lived: %s; %s; log: %s%s",
+		e.Generation, e.PID, seconds(e.Uptime), e.why(), e.after(), e.LogPath, tailText(e.Tail))
 }
 
 // Unwrap gives what the wire saw.
@@ -95,8 +104,8 @@ func (e *ConnLostError) Unwrap() error { return e.Cause }
 
 // Failure is {server, connection_lost} with the facts.
 func (e *ConnLostError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "connection_lost", "env-server (generation %d): connection lost after %s: %v; %s",
-		e.Generation, seconds(e.Uptime), e.Cause, e.after())
+	f := failure.New(failure.Server, "connection_lost", "env-server (generation %d): connection lost after %s: %s; %s",
+		e.Generation, seconds(e.Uptime), e.why(), e.after())
 	f.Server = &failure.ServerFacts{
 		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID,
 		UptimeS: e.Uptime.Seconds(), Log: e.LogRel, Tail: e.Tail,
@@ -124,7 +133,11 @@ func (e *NotReadyError) Error() string {
 		s += ": it answers health, but none of its workers has answered"
 	}
 	if e.LastProbe != nil {
-		s += fmt.Sprintf(" (last try: %s)", firstLine(e.LastProbe.Error()))
+		text := e.LastProbe.Error()
+		if odd, ok := errors.AsType[*wire.ProtocolError](e.LastProbe); ok {
+			text = odd.Failure().Message
+		}
+		s += fmt.Sprintf(" (last try: %s)", firstLine(text))
 	}
 	if e.LogPath != "" {
 		s += "; log: " + e.LogPath

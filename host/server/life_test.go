@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/wire"
 )
 
 // both runs a test over both transports.
@@ -177,6 +179,27 @@ func TestServer_HungUp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is not of our protocol is said to be of a newer one: a reply, which is kept with its deltas, and a
+// kind of answer, after which nothing can be trusted.
+func TestServer_Newer(t *testing.T) {
+	sp := spec(t, "ipc", script{})
+	sp.Settle = 50 * time.Millisecond
+	s := start(t, sp)
+	e := run(t, s, task{Do: "odd", Name: "x"})
+	if f := failure.Of(e.err); f == nil || f.Kind != "protocol" || f.Message != "server speaks a newer protocol: wire: reply: head: want an episode, got none" {
+		t.Errorf("got %v", e.err)
+	}
+	if want := append(wire.EncodeOK(nil), opening("x")...); !bytes.Equal(e.reply.Raw, want) || len(e.reply.Partial) != 1 {
+		t.Errorf("got raw %q, want the reply and its delta; partial %+v", e.reply.Raw, e.reply.Partial)
+	}
+	e = run(t, s, task{Do: "kind", Name: "y"})
+	for _, text := range []string{e.err.Error(), failure.Of(e.err).Message} {
+		if !errors.As(e.err, new(*ConnLostError)) || !strings.Contains(text, `: server speaks a newer protocol: answer of kind "final", want delta or reply; 1 rollout`) {
+			t.Errorf("got %v, %s", e.err, text)
+		}
+	}
 }
 
 // A process that ended after settle, and before we told it to, was not stopped by us: that is an exit.

@@ -249,6 +249,17 @@ func (v *scripted) run(ctx context.Context, req *zmqio.Request, do task) []byte 
 		})
 	case "hangup":
 		return v.after(req, do, false, func(outer, _ net.Conn) { _ = outer.Close() })
+	case "kind": // an answer of a kind that is not known
+		v.cut.Store(&cut{marker: opening(do.Name), act: func(outer, _ net.Conn) {
+			b := append([]byte{1, byte(len(req.ID))}, req.ID...) // ZMTP's short frames, all but the last with MORE
+			b = append(b, "\x01\x05final\x00\x01\x80"...)
+			_, _ = outer.Write(b)
+		}})
+		_ = req.Delta(opening(do.Name))
+		return v.hold(ctx)
+	case "odd": // a reply of a form that is not known
+		_ = req.Delta(opening(do.Name))
+		return wire.EncodeOK(nil)
 	case "cut":
 		return v.after(req, do, do.Mid, func(net.Conn, net.Conn) { die(do.How) })
 	}

@@ -221,7 +221,8 @@ func TestDecodeRun_ProtocolErrors(t *testing.T) {
 			t.Errorf("%s: got %v\nwant %s", row.name, err, row.want)
 			continue
 		}
-		if f := failure.Of(err); f.Source != failure.Server || f.Kind != "protocol" || f.Retryable {
+		f := failure.Of(err)
+		if f.Source != failure.Server || f.Kind != "protocol" || f.Retryable || f.Message != "server speaks a newer protocol: "+row.want {
 			t.Errorf("%s: failure %v, want server: protocol", row.name, f)
 		}
 	}
@@ -252,8 +253,8 @@ func TestDecodeHealth(t *testing.T) {
 	if f := failure.Of(DecodeHealth(EncodeFailure("RuntimeError: x"))); f == nil || f.Kind != "peer_error" {
 		t.Errorf("got %v, want peer_error", f)
 	}
-	if f := failure.Of(DecodeHealth([]byte{0xc1})); f == nil || f.Kind != "protocol" {
-		t.Errorf("got %v, want protocol", f)
+	if f := failure.Of(DecodeHealth([]byte{0xc1})); f == nil || f.Kind != "protocol" || strings.Contains(f.Message, "newer") {
+		t.Errorf("got %v, want protocol, of broken bytes", f)
 	}
 	if on, err := DecodeCancelReply(EncodeOK(m{"cancelled": true})); !on || err != nil {
 		t.Errorf("got %v, %v", on, err)

@@ -42,9 +42,16 @@ func (e *ProtocolError) Error() string {
 // Unwrap gives the cause in the bytes, if that is what it was.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// Failure makes it server: protocol.
+// Newer is what a message of a form that is not known here most likely means.
+const Newer = "server speaks a newer protocol: "
+
+// Failure makes it server: protocol. Broken bytes are that of any protocol, all else is [Newer].
 func (e *ProtocolError) Failure() *failure.Failure {
-	return failure.New(failure.Server, "protocol", "%s", e.Error())
+	text := e.Error()
+	if !errors.As(e.Err, new(*scan.Error)) {
+		text = Newer + text
+	}
+	return failure.New(failure.Server, "protocol", "%s", text)
 }
 
 // check scans one payload.
