@@ -74,14 +74,29 @@ export enum Kind { Null, Bool, Number, String, Array, Object }
 // Value is a JSON value as it was read.
 export class Value {
   kind: Kind = Kind.Null;
-  // text of a string, else ""; see also raw.
-  text: string = "";
   // raw is a number as it was written.
   raw: string = "";
   bool: bool = false;
   // items of an array, or the members of an object in the order of keys.
   items: Value[] = [];
   keys: string[] = [];
+
+  // The bytes of a string; they are decoded when they are first asked for: most never are.
+  private decoded: string | null = null;
+  constructor(private source: ArrayBuffer | null = null, private at: usize = 0, private size: usize = 0) {
+    if (source) this.kind = Kind.String;
+  }
+
+  // text is that of a string, "" for anything else.
+  get text(): string {
+    if (!this.source) return "";
+    let s = this.decoded;
+    if (!s) {
+      s = String.UTF8.decodeUnsafe(this.at, this.size);
+      this.decoded = s;
+    }
+    return s;
+  }
 
   get isNull(): bool { return this.kind == Kind.Null; }
   get length(): i32 { return this.items.length; }
@@ -214,7 +229,16 @@ const MAX_DEPTH = 128;
 class Reader {
   bad: bool = false;
   depth: i32 = 0;
-  constructor(public p: usize, public end: usize) {}
+  p: usize;
+  end: usize;
+  // The place of the string that was read last.
+  start: usize = 0;
+  size: usize = 0;
+
+  constructor(public source: ArrayBuffer, n: u32) {
+    this.p = changetype<usize>(source);
+    this.end = this.p + n;
+  }
 
   peek(): i32 {
     while (this.p < this.end) {
@@ -237,8 +261,8 @@ class Reader {
     return v;
   }
 
-  string(): string {
-    const start = ++this.p;
+  string(): void {
+    this.start = ++this.p;
     while (this.p < this.end && load<u8>(this.p) != 0x22 && load<u8>(this.p) != 0x5c) this.p++;
     let to = this.p;
     while (this.p < this.end && load<u8>(this.p) != 0x22) {
@@ -276,7 +300,7 @@ class Reader {
     }
     if (this.p >= this.end) this.bad = true;
     this.p++;
-    return String.UTF8.decodeUnsafe(start, to - start);
+    this.size = to - this.start;
   }
 
   word(text: string, v: Value, kind: Kind): void {
@@ -287,12 +311,15 @@ class Reader {
   }
 
   value(): Value {
-    const v = new Value();
     const c = this.peek();
+    if (c == 0x22 && !this.bad) {
+      this.string();
+      return new Value(this.source, this.start, this.size);
+    }
+    const v = new Value();
     if (++this.depth > MAX_DEPTH) this.bad = true;
     if (this.bad) return v;
     if (c == 0x7b || c == 0x5b) this.container(v, c == 0x7b);
-    else if (c == 0x22) { v.kind = Kind.String; v.text = this.string(); }
     else if (c == 0x74) { this.word("true", v, Kind.Bool); v.bool = true; }
     else if (c == 0x66) this.word("false", v, Kind.Bool);
     else if (c == 0x6e) this.word("null", v, Kind.Null);
@@ -323,7 +350,8 @@ class Reader {
       if (object) {
         if (this.peek() != 0x22) this.bad = true;
         if (this.bad) return;
-        v.keys.push(this.string());
+        this.string();
+        v.keys.push(String.UTF8.decodeUnsafe(this.start, this.size));
         if (this.peek() != 0x3a) this.bad = true;
         this.p++;
       }
@@ -335,8 +363,8 @@ class Reader {
 }
 
 // parse reads a JSON text, which it changes; null if it is not one.
-function parse(p: usize, n: usize): Value | null {
-  const r = new Reader(p, p + n);
+function parse(b: ArrayBuffer, n: u32): Value | null {
+  const r = new Reader(b, n);
   const v = r.value();
   return r.bad || r.peek() >= 0 ? null : v;
 }
@@ -622,7 +650,7 @@ export namespace env {
     const b = new ArrayBuffer(r.status);
     r.status = hostEnvTake(handle, changetype<usize>(b), b.byteLength);
     if (r.status < 0) return r;
-    const v = parse(changetype<usize>(b), b.byteLength);
+    const v = parse(b, b.byteLength);
     r.status = Status.Internal;
     if (!v) return r;
     const err = v.get("err");
@@ -660,7 +688,13 @@ export function wevalr_abi_1_0(): void {}
 
 export function wevalr_buf(len: u32): usize {
   if (len > 64 << 20) return 0;
-  if (len > u32(request.byteLength) || request.byteLength == 0) request = new ArrayBuffer(max<i32>(len, 64 << 10));
+  // A new one each time: values that were read out of the last one stay as they are.
+  if (len > 1 << 20) {
+    request = new ArrayBuffer(0);
+    response = new Json();
+    __collect();
+  }
+  request = new ArrayBuffer(max<i32>(len, 16));
   return changetype<usize>(request);
 }
 
@@ -668,7 +702,7 @@ export function wevalr_call(op: i32, len: u32): u64 {
   if (len > u32(request.byteLength)) return 0;
   const c = new Call();
   let w = new Json().open().key("ok").open();
-  dispatch(c, op, w, parse(changetype<usize>(request), len));
+  dispatch(c, op, w, parse(request, len));
   if (c.code.length) {
     w = new Json().open().key("err").open().key("code").text(c.code).key("message").text(c.message);
     if (c.retryable) w.key("retryable").bool(true);
