@@ -33,7 +33,7 @@ func nameCgroup() (cgroup, error) {
 	if err := delegated(parent); err != nil {
 		return "", err
 	}
-	return cgroup(filepath.Join(parent, "procwatch-"+rand.Text()[:12])), nil
+	return cgroup(filepath.Join(parent, fmt.Sprintf("procwatch-%d-%s", os.Getpid(), rand.Text()[:12]))), nil
 }
 
 // ownCgroup returns our own group's directory (cgroups(7), "/proc files").

@@ -19,6 +19,13 @@ func startHost(t *testing.T, how string, level Containment, dir string, grace ti
 	t.Helper()
 	args := append([]string{"helper:host", how, string(level), dir, fmt.Sprint(grace.Milliseconds())}, argv...)
 	cmd := exec.Command("/proc/self/exe", args...)
+	if level == Cgroup {
+		t.Cleanup(func() { // after the host's death
+			for _, g := range groupsOf(t, cmd.Process.Pid) {
+				gone(t, g, patience)
+			}
+		})
+	}
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -79,12 +86,19 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-func TestHostDeath_Warden_LeavesNothing(t *testing.T) {
+func TestHostDeath_LeavesNothing(t *testing.T) {
+	for _, level := range levels(t)[1:] { // the level group promises the leader only
+		t.Run(string(level), func(t *testing.T) { hostDeathLeavesNothing(t, level) })
+	}
+}
+
+func hostDeathLeavesNothing(t *testing.T, level Containment) {
+	t.Helper()
 	for _, how := range []string{"kill", "exit", "panic", "fatal"} {
 		for _, kind := range []string{"plain", "double", "setsid", "closed"} {
 			t.Run(how+"/"+kind, func(t *testing.T) {
 				dir := tempDir(t)
-				cmd, lines := startHost(t, how, Warden, dir, time.Second, helperArgv("tree", kind, "stay")...)
+				cmd, lines := startHost(t, how, level, dir, time.Second, helperArgv("tree", kind, "stay")...)
 				var pids []int
 				for len(pids) < 2 {
 					var pid int
@@ -148,21 +162,25 @@ func TestHostDeath_Warden_KillsWhatIgnoresTerm(t *testing.T) {
 }
 
 // Killed at any moment, in Start, in Stop or between: the warden's own arguments and the sleeper's have the mark too.
-func TestHostDeath_Warden_AtRandomMoments(t *testing.T) {
-	moments := 20
+func TestHostDeath_AtRandomMoments(t *testing.T) {
+	moments := orLong(20, 50)
 	if testing.Short() {
 		moments = 4
 	}
-	for range moments {
-		mark := filepath.Join(tempDir(t), "mark")
-		cmd, lines := startHost(t, "churn", Warden, "", time.Second, append(helperArgv("tree", "setsid", "stay"), mark)...)
-		within(t, patience, "first line", lines)
-		moment := time.NewTimer(time.Duration(rand.IntN(60_000)) * time.Microsecond)
-		<-moment.C
-		_ = cmd.Process.Kill()
-		for range lines { // read on, or the host blocks
-		}
-		noneMarked(t, mark, 5*time.Second)
+	for _, level := range levels(t)[1:] {
+		t.Run(string(level), func(t *testing.T) {
+			for range moments {
+				mark := filepath.Join(tempDir(t), "mark")
+				cmd, lines := startHost(t, "churn", level, "", time.Second, append(helperArgv("tree", "setsid", "stay"), mark)...)
+				within(t, patience, "first line", lines)
+				moment := time.NewTimer(time.Duration(rand.IntN(60_000)) * time.Microsecond)
+				<-moment.C
+				_ = cmd.Process.Kill()
+				for range lines { // read on, or the host blocks
+				}
+				noneMarked(t, mark, 5*time.Second)
+			}
+		})
 	}
 }
 

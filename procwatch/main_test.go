@@ -102,6 +102,9 @@ func helper(mode string, args []string) int {
 	case "host":
 		return helperHost(args)
 	default:
+		if f := systemHelpers()[mode]; f != nil {
+			return f(args)
+		}
 		fmt.Fprintln(os.Stderr, "unknown helper", mode)
 		return 99
 	}

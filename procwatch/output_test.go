@@ -2,8 +2,11 @@ package procwatch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -170,4 +173,22 @@ func FuzzSplitter(f *testing.F) {
 			t.Fatalf("got %d lines and %d", len(whole), len(pieces))
 		}
 	})
+}
+
+// A sink whose disk is full loses what it is given, and nobody else loses anything.
+func TestProc_Sink_DiskFull(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no full device: %v", err)
+	}
+	defer full.Close()
+	failed := 0
+	p, _ := child(t, Group, Spec{Argv: sh("echo a; echo b; exit 4"), Sink: func(l Line) {
+		if _, err := full.Write(l.Text); errors.Is(err, syscall.ENOSPC) {
+			failed++
+		}
+	}})
+	if e := ended(t, p); e.Code != 4 || failed != 2 || text(e.Tail) != "a\nb\n" || e.Dropped.Lines != 0 {
+		t.Errorf("got %+v, %d writes failed", e, failed)
+	}
 }

@@ -95,6 +95,9 @@ func Start(ctx context.Context, spec Spec) (*Proc, error) {
 		return nil, execError(path, spec.Dir, err)
 	}
 	spec.Logger.InfoContext(ctx, "child started", slog.Int("pid", p.pid), slog.String("containment", string(p.containment)))
+	if err := checkPidfd(); err != nil {
+		spec.Logger.WarnContext(ctx, "processes are signalled by number, which may be another's by then", slog.Int("pid", p.pid), slog.Any("err", err))
+	}
 	out.start()
 	go p.run() //nolint:contextcheck // ctx bounds the start, not the life
 	return p, nil

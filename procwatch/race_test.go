@@ -45,11 +45,19 @@ func iterations(n int, level Containment) int {
 	return n
 }
 
+// orLong is n, or more in the long mode.
+func orLong(n, long int) int {
+	if os.Getenv("WEVALR_LONG") == "1" {
+		return long
+	}
+	return n
+}
+
 // Stop, the exit and Ready in the same instant: one Exit, one answer of Ready.
 func TestProc_Race_StopExitReady(t *testing.T) {
 	each(t, func(t *testing.T, level Containment) {
 		var causes sync.Map
-		for i := range iterations(1000, level) {
+		for i := range orLong(iterations(500, level), 10_000) {
 			p, err := Start(t.Context(), Spec{
 				Argv: sh("exit 9"), Containment: level,
 				Prober: func(ctx context.Context) error {

@@ -94,6 +94,16 @@ func sessionTree(leader int) []stat {
 	return out
 }
 
+// checkPidfd says why processes have to be signalled by number.
+func checkPidfd() error {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	_ = unix.Close(fd)
+	return nil
+}
+
 // send signals the very process that s described, if it is still there.
 func send(s stat, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(s.pid, 0)

@@ -1,0 +1,6 @@
+package procwatch
+
+// systemHelpers are those that only this system can run.
+func systemHelpers() map[string]func(args []string) int {
+	return map[string]func([]string) int{"reuse": helperReuse, "noprocs": helperNoProcs, "nopidfd": helperNoPidfd}
+}
