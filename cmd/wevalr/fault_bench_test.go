@@ -27,7 +27,7 @@ type bench struct {
 
 	mu      sync.Mutex
 	servers map[int]net.Conn // by pid; those that can be told something
-	joined  chan struct{}    // closed and replaced when one joins
+	groups  map[string]bool  // directories of control groups that were made for them
 }
 
 // stopGrace is that of every bench; what is left of a tree then has another two seconds.
@@ -36,7 +36,7 @@ const stopGrace = time.Second
 // newBench makes one. server, run and more are added to the eval file's sections.
 func newBench(t *testing.T, h habits, server, run, more string) *bench {
 	t.Helper()
-	b := &bench{servers: map[int]net.Conn{}, joined: make(chan struct{})}
+	b := &bench{servers: map[int]net.Conn{}, groups: map[string]bool{}}
 	for _, dir := range []*string{&b.runtime, &b.tmp} {
 		var err error
 		if *dir, err = os.MkdirTemp("", "wf-"); err != nil { // a socket's path must be short
@@ -104,8 +104,9 @@ func (b *bench) accept() {
 		}
 		b.mu.Lock()
 		b.servers[pid] = c
-		close(b.joined)
-		b.joined = make(chan struct{})
+		if dir := groupOf(pid); dir != "" {
+			b.groups[dir] = true
+		}
 		b.mu.Unlock()
 	}
 	b.hangUp()
@@ -184,11 +185,36 @@ func (b *bench) left() []string {
 			out = append(out, fmt.Sprintf("process %d: %q in %s", pid, argv, cwd))
 		}
 	}
+	b.mu.Lock()
+	for dir := range b.groups {
+		if _, err := os.Stat(dir); err == nil {
+			out = append(out, dir)
+		}
+	}
+	b.mu.Unlock()
 	for _, dir := range []string{b.runtime, b.tmp} {
 		found, _ := filepath.Glob(filepath.Join(dir, "*"))
 		out = append(out, found...)
 	}
 	return out
+}
+
+// groupOf is the control group of version 2 that was made for a server, if one was.
+func groupOf(pid int) string {
+	groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(groups)) {
+		path, v2 := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !v2 || !strings.HasPrefix(filepath.Base(path), "procwatch-") {
+			continue
+		}
+		for mount := range strings.Lines(string(mounts)) {
+			if f := strings.Fields(mount); strings.Contains(mount, " - cgroup2 ") {
+				return filepath.Join(f[4], path)
+			}
+		}
+	}
+	return ""
 }
 
 // clean checks that nothing is left of any wevalr that has ended, after within at the latest, and gives

@@ -162,13 +162,13 @@ func TestTerminal_Ends(t *testing.T) {
 			if !c.habits.IgnoreTerm {
 				b.ledgerHas(t, "stopped", 1)
 			}
-			b.endedRun(t, tty.String(), c.code)
+			b.endedRun(t, tty, c.code)
 		})
 	}
 }
 
-// endedRun checks what an interrupted run of 5 × 1 with two in flight has left.
-func (b *bench) endedRun(t *testing.T, said string, code int) {
+// endedRun checks what an interrupted run of 5 × 1 with two in flight has left, and said at last.
+func (b *bench) endedRun(t *testing.T, tty *terminal, code int) {
 	t.Helper()
 	run, ok := b.run()
 	if !ok {
@@ -177,8 +177,12 @@ func (b *bench) endedRun(t *testing.T, said string, code int) {
 	if s := readSummary(t, run); s.Cancelled != 2 || s.NeverRun != 3 || s.ExitCode != code {
 		t.Errorf("got %+v", s)
 	}
-	if said != "" && !strings.HasSuffix(said, "5 of 5 rollouts are owed; go on with: wevalr resume "+filepath.Join("out", "fault", filepath.Base(run))+"\r\n") {
-		t.Errorf("the last line was to be the command that goes on; got\n%s", said)
+	if tty != nil {
+		last := "5 of 5 rollouts are owed; go on with: wevalr resume " + filepath.Join("out", "fault", filepath.Base(run)) + "\r\n"
+		tty.await(t, last)
+		if !strings.HasSuffix(tty.String(), last) {
+			t.Errorf("the last line was to be the command that goes on; got\n%s", tty.String())
+		}
 	}
 	b.habits(t, habits{})
 	if code := b.goOn(t).exit(t); code != 3 { // nothing scores
@@ -275,5 +279,5 @@ func TestTerminal_Gone_Ends(t *testing.T) {
 	b.clean(t, 0)
 	b.ledgerHas(t, "cancelled", 2)
 	b.ledgerHas(t, "stopped", 1)
-	b.endedRun(t, "", 143)
+	b.endedRun(t, nil, 143)
 }
