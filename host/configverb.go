@@ -16,9 +16,6 @@ func (h *Host) Config(path string, o Overrides, print, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if err := notBuilt(cfg); err != nil {
-		return err
-	}
 	switch {
 	case asJSON:
 		return h.configJSON(cfg)

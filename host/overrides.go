@@ -1,8 +1,6 @@
 package host
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,21 +68,4 @@ func manifestName(source string) (string, error) {
 		return "", err
 	}
 	return m.Name, nil
-}
-
-// notBuilt refuses what the eval file may say and this version cannot do yet: a key that has no effect
-// would be a promise that is not kept.
-func notBuilt(cfg *config.Config) error {
-	var b strings.Builder
-	refuse := func(on bool, key, instead string) {
-		if on {
-			fmt.Fprintf(&b, "\n%s: %s: not built yet; %s", cfg.Origin(key), key, instead)
-		}
-	}
-	s := &cfg.Server
-	refuse(s.Containment == "cgroup", "server.containment", `write "warden" or leave it out`)
-	if b.Len() == 0 {
-		return nil
-	}
-	return UsageError{errors.New(strings.TrimPrefix(b.String(), "\n"))}
 }

@@ -118,9 +118,6 @@ func (a *attempt) load(ctx context.Context, path string, o Overrides, mode strin
 	if a.cfg, err = loadConfig(path, o); err != nil {
 		return err
 	}
-	if err := notBuilt(a.cfg); err != nil {
-		return err
-	}
 	a.plugins, err = loadPlugins(ctx, a.cfg, a.log)
 	return err
 }
