@@ -72,18 +72,24 @@ __attribute__((noreturn)) static inline void wv_panic(wv_str why) {
   __builtin_trap();
 }
 
-// wv_alloc gives n zeroed bytes that live until the next call.
-static inline void *wv_alloc(wv_size n) {
+// wv_try_alloc gives n zeroed bytes that live until the next call; 0 where memory runs out.
+static inline void *wv_try_alloc(wv_size n) {
   wv_size at = ((wv_size)wv_top + 7) & ~(wv_size)7, end = at + n, have = __builtin_wasm_memory_size(0) << 16;
-  if (end < at || n > 0x7fffffff) wv_panic(WV("out of memory"));
+  if (end < at || n > 0x7fffffff) return 0;
   if (end > have) {
     wv_size pages = (end - have + 0xffff) >> 16;
-    if (__builtin_wasm_memory_grow(0, pages + 16) == (wv_size)-1 && __builtin_wasm_memory_grow(0, pages) == (wv_size)-1)
-      wv_panic(WV("out of memory"));
+    if (__builtin_wasm_memory_grow(0, pages + 16) == (wv_size)-1 && __builtin_wasm_memory_grow(0, pages) == (wv_size)-1) return 0;
   }
   wv_top = (char *)end;
   __builtin_memset((void *)at, 0, n);
   return (void *)at;
+}
+
+// wv_alloc does the same, and traps where memory runs out.
+static inline void *wv_alloc(wv_size n) {
+  void *p = wv_try_alloc(n);
+  if (!p) wv_panic(WV("out of memory"));
+  return p;
 }
 
 static inline wv_str wv_cstr(const char *s) {
@@ -639,7 +645,7 @@ WV_EXPORT(wevalr_buf) char *wv_buf(wv_size len) {
   if (!wv_base) wv_base = &__heap_base;
   wv_top = wv_base;
   wv_request_len = len;
-  return wv_request = len > 64u << 20 ? 0 : wv_alloc(len + 1);
+  return wv_request = len > 64u << 20 ? 0 : wv_try_alloc(len + 1);
 }
 
 static inline void wv_write_score(wv_json *w, const wv_score *s) {

@@ -39,6 +39,8 @@
 pub mod env;
 pub mod json;
 
+use std::alloc::{GlobalAlloc, Layout, System};
+
 pub use env::{Env, EnvError, Handle};
 pub use json::Json;
 
@@ -57,6 +59,37 @@ extern "Rust" {
     #[allow(improper_ctypes)]
     #[link_name = "wevalr_plugin"]
     fn make_plugin() -> Box<dyn Plugin>;
+}
+
+// Says why the guest is about to trap where memory runs out.
+struct Memory;
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
+
+impl Memory {
+    fn told(p: *mut u8) -> *mut u8 {
+        if p.is_null() {
+            let why = "out of memory";
+            unsafe { fail(why.as_ptr(), why.len()) };
+        }
+        p
+    }
+}
+
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, l: Layout) -> *mut u8 {
+        Memory::told(System.alloc(l))
+    }
+    unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 {
+        Memory::told(System.alloc_zeroed(l))
+    }
+    unsafe fn realloc(&self, p: *mut u8, l: Layout, size: usize) -> *mut u8 {
+        Memory::told(System.realloc(p, l, size))
+    }
+    unsafe fn dealloc(&self, p: *mut u8, l: Layout) {
+        System.dealloc(p, l)
+    }
 }
 
 /// The statuses of imports; treat an unknown one as INTERNAL.
@@ -291,6 +324,9 @@ impl Guest {
         }
         self.request = Vec::new();
         self.response = Vec::new();
+        if self.request.try_reserve_exact(len.max(1)).is_err() {
+            return std::ptr::null_mut();
+        }
         self.request.resize(len.max(1), 0);
         self.request.as_mut_ptr()
     }
