@@ -133,7 +133,7 @@ func buildRust(tb testing.TB, dir string) string {
 		rustc = rustWithWasm(tb)
 	}
 	out := filepath.Join(tb.TempDir(), "rust.wasm")
-	run(tb, dir, rustc, "--edition", "2021", "--target", "wasm32-unknown-unknown", "--crate-type", "cdylib", "-C", "opt-level=3", "-C", "lto",
+	run(tb, dir, rustc, "--edition", "2021", "--target", "wasm32-unknown-unknown", "--crate-type", "cdylib", "-C", "opt-level=3", "-C", "lto", "-C", "codegen-units=1",
 		"-C", "panic=abort", "-C", "strip=symbols", "-C", "linker="+ld, "src/lib.rs", "-o", out)
 	return out
 }

@@ -28,8 +28,10 @@
 //!
 //! ```text
 //! rustc --edition 2021 --target wasm32-unknown-unknown --crate-type cdylib -C opt-level=3 -C lto
-//!   -C panic=abort -C strip=symbols -C linker=wasm-ld-14 src/lib.rs -o plugin.wasm
+//!   -C codegen-units=1 -C panic=abort -C strip=symbols -C linker=wasm-ld-14 src/lib.rs -o plugin.wasm
 //! ```
+//!
+//! With more units than one the same sources give different bytes now and then.
 //!
 //! An [`Error`] is the plugin's own failure; a panic is a trap, reported with its text. Reading never fails:
 //! what is not there is null, whose text is "" and whose number is 0.
