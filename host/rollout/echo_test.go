@@ -3,8 +3,12 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/wire"
@@ -29,6 +33,8 @@ func TestCheckEcho(t *testing.T) {
 		"defaults":    {map[string]any{"a": 1, "m": map[string]any{"x": 1}}, map[string]any{"a": 1, "idx": nil, "skills": []any{}, "m": map[string]any{"x": 1, "y": 2}}, ""},
 		"nil":         {map[string]any{"a": nil, "b": nil}, map[string]any{"b": 32}, ""},
 		"number":      {map[string]any{"a": 1, "b": 2.0, "c": uint64(1 << 63)}, map[string]any{"a": 1.0, "b": 2, "c": float64(1 << 63)}, ""},
+		"exact":       {map[string]any{"a": int64(1<<53 + 1), "b": int64(1<<53 + 1)}, map[string]any{"a": int64(1 << 53), "b": float64(1 << 53)}, `field a: sent 9007199254740993, the server has 9007199254740992; field b: sent 9007199254740993, the server has 9007199254740992`},
+		"no number":   {map[string]any{"a": math.NaN(), "b": math.Inf(1)}, map[string]any{"a": nil}, ""}, // as JSON has it
 		"bytes":       {map[string]any{"a": []byte("x")}, map[string]any{"a": []byte("x")}, ""},
 		"dropped":     {map[string]any{"answer": "42"}, map[string]any{"idx": nil}, `field answer: sent "42", the server has nothing`},
 		"changed":     {map[string]any{"n": "3"}, map[string]any{"n": 3}, `field n: sent "3", the server has 3`},
@@ -38,12 +44,15 @@ func TestCheckEcho(t *testing.T) {
 		"other kind":  {map[string]any{"m": map[string]any{}}, map[string]any{"m": "x"}, `field m: sent {}, the server has "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &engine{Spec: Spec{CheckEcho: true}}
+			e := holding()
 			ep := &wire.Episode{OK: true, Task: wire.Task{Key: "k", Data: value(t, c.has)}, Traces: []wire.Trace{{OK: true}}}
 			err := e.checkEcho(c.sent, ep)
+			if free(e) != (c.want == "") {
+				t.Errorf("the others are let go: %v", free(e))
+			}
 			if c.want == "" {
-				if err != nil || !e.echoed.Load() {
-					t.Errorf("got %v, want none, and no other check", err)
+				if err != nil {
+					t.Errorf("got %v, want none", err)
 				}
 				return
 			}
@@ -58,26 +67,44 @@ func TestCheckEcho(t *testing.T) {
 	}
 }
 
-func TestCheckEcho_WhatCannotBeChecked(t *testing.T) {
+func TestCheckEcho_Episodes(t *testing.T) {
 	sent := map[string]any{"a": 1}
-	has := wire.Task{Data: value(t, map[string]any{})}
-	for name, ep := range map[string]*wire.Episode{
-		"no task":      {OK: true, Traces: []wire.Trace{{OK: true}}},
-		"not finished": {Task: has, Traces: []wire.Trace{{Errors: []wire.Error{{Type: "TaskError"}}}}},
+	wrong, right := wire.Task{Data: value(t, map[string]any{})}, wire.Task{Data: value(t, sent)}
+	fine, failed := wire.Trace{OK: true}, wire.Trace{Errors: []wire.Error{{Type: "TaskError"}}}
+	for _, c := range []struct {
+		name      string
+		ep        wire.Episode
+		bad, free bool
+	}{
+		{"records no task", wire.Episode{OK: true, Traces: []wire.Trace{fine}}, false, true},
+		{"fails with the right task", wire.Episode{Task: right, Traces: []wire.Trace{failed}}, false, true},
+		{"fails with a wrong task", wire.Episode{Task: wrong, Traces: []wire.Trace{failed}}, true, false},
+		{"a trace's task", wire.Episode{OK: true, Traces: []wire.Trace{{OK: true, Task: wrong}}}, true, false},
 	} {
-		e := &engine{Spec: Spec{CheckEcho: true}}
-		if err := e.checkEcho(sent, ep); err != nil || e.echoed.Load() {
-			t.Errorf("%s: got %v, checked %v", name, err, e.echoed.Load())
+		e := holding()
+		if err := e.checkEcho(sent, &c.ep); (err != nil) != c.bad || free(e) != c.free {
+			t.Errorf("%s: got %v, the others are let go: %v", c.name, err, free(e))
 		}
 	}
-	ep := &wire.Episode{OK: true, Task: has, Traces: []wire.Trace{{OK: true}}}
-	if err := (&engine{}).checkEcho(sent, ep); err != nil {
+	if err := (&engine{}).checkEcho(sent, &wire.Episode{OK: true, Task: wrong, Traces: []wire.Trace{fine}}); err != nil {
 		t.Errorf("not asked for: got %v", err)
 	}
-	ep = &wire.Episode{OK: true, Traces: []wire.Trace{{OK: true, Task: has}}} // a trace's task will do
-	if err := (&engine{Spec: Spec{CheckEcho: true}}).checkEcho(sent, ep); err == nil {
-		t.Error("got no error")
+}
+
+// holding is an engine that sends one rollout of two until it knows that the server knows its tasks.
+func holding() *engine {
+	e := &engine{Spec: Spec{CheckEcho: true, MaxConcurrent: 2, Logger: slog.New(slog.DiscardHandler)}, slots: semaphore.NewWeighted(2)}
+	e.holdBack()
+
+	return e
+}
+
+func free(e *engine) bool {
+	if !e.slots.TryAcquire(2) {
+		return false
 	}
+	e.slots.Release(2)
+	return true
 }
 
 // A server that drops a field ends the attempt after one rollout, which is an error and owed.
@@ -89,7 +116,7 @@ func TestEcho_EndsTheAttempt(t *testing.T) {
 		list[i].Data["answer"] = "42"
 	}
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.CheckEcho, s.MaxConcurrent, s.Observer = true, 1, w
+	s.CheckEcho, s.OneFirst, s.MaxConcurrent, s.Observer = true, true, 16, w
 	got := run(t, s)
 	wrong, ok := errors.AsType[*EchoError](got.err)
 	if !ok || got.Stopped == nil || !strings.Contains(wrong.Error(), `task mismatch: field answer: sent "42", the server has nothing`) {
@@ -98,10 +125,40 @@ func TestEcho_EndsTheAttempt(t *testing.T) {
 	if f := failure.Of(got.err); f.Source != failure.Config || f.Kind != "task_mismatch" {
 		t.Errorf("got %v", f)
 	}
-	if len(w.dispatched) > 3 {
-		t.Errorf("got %d rollouts sent, want hardly more than one", len(w.dispatched))
+	if len(w.dispatched) != 1 {
+		t.Errorf("got %d rollouts sent, want one", len(w.dispatched))
 	}
 	if n := r.Counts(1); n.Completed != 0 || n.Errors != 1 || n.Owed != 30 {
+		t.Errorf("got %+v", n)
+	}
+}
+
+// One rollout is sent alone, and the others all at once when its task has been compared.
+func TestEcho_ThenAllAtOnce(t *testing.T) {
+	r := newRun(t)
+	list := []abi.Task{task("t0", order{})}
+	for i := range 8 {
+		list = append(list, task(fmt.Sprint("t", i+1), order{Seen: 9}))
+	}
+	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
+	s.CheckEcho, s.OneFirst, s.MaxConcurrent = true, true, 8
+	must(t, s)
+	if n := r.Counts(1); n.Completed != 9 {
+		t.Errorf("got %+v", n)
+	}
+}
+
+// Every reply is compared, not the first one alone.
+func TestEcho_OfALaterTask(t *testing.T) {
+	r := newRun(t)
+	list := []abi.Task{task("a", order{}), task("b", order{Drop: "answer"})}
+	list[1].Data["answer"] = "42"
+	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
+	s.CheckEcho = true
+	if got := run(t, s); !errors.As(got.err, new(*EchoError)) {
+		t.Errorf("got %v", got.err)
+	}
+	if n := r.Counts(1); n.Completed != 1 || n.Errors != 1 {
 		t.Errorf("got %+v", n)
 	}
 }
@@ -110,15 +167,28 @@ func TestEcho_EndsTheAttempt(t *testing.T) {
 func TestEcho_OfADrivenRollout(t *testing.T) {
 	p := load(t, bestOfN, withEnv("temperature"), nil)
 	r := newRun(t)
-	a := task("a", order{Drop: "answer"})
-	a.Data["answer"] = "42"
-	s := spec(r, spool(t, r, a), startServer(t, 1, 1))
-	s.Driver, s.CheckEcho = p, true
+	var list []abi.Task
+	for _, key := range []string{"a", "b", "c", "d"} {
+		a := task(key, order{Drop: "answer"})
+		a.Data["answer"] = "42"
+		list = append(list, a)
+	}
+	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
+	s.Driver, s.CheckEcho, s.OneFirst = p, true, true
 	if got := run(t, s); !errors.As(got.err, new(*EchoError)) {
 		t.Fatalf("got %v", got.err)
 	}
-	if f := byKey(t, r)["a"]; f.Outcome != failure.Errored || f.Failure.Kind != "task_mismatch" {
-		t.Errorf("got %+v", f)
+	wrong := 0
+	for key, f := range byKey(t, r) {
+		switch {
+		case f.Outcome == failure.Errored && f.Failure.Kind == "task_mismatch":
+			wrong++
+		case f.Outcome != failure.Dropped:
+			t.Errorf("%s: got %+v", key, f)
+		}
+	}
+	if wrong != 1 {
+		t.Errorf("got %d rollouts sent, want one", wrong)
 	}
 }
 

@@ -29,9 +29,12 @@ type Spec struct {
 	Driver  *plugin.Plugin
 	Scorers []Scorer
 	Request Request
-	// CheckEcho compares the first finished rollout's task, as the env-server recorded it, with what
-	// was sent: see [EchoError].
+	// CheckEcho compares each rollout's task, as the env-server recorded it, with what was sent: see
+	// [EchoError].
 	CheckEcho bool
+	// OneFirst, with CheckEcho, sends one request at a time until an episode has come whose task is
+	// right: a wrong server costs one rollout, a right one the time of one.
+	OneFirst bool
 
 	MaxConcurrent int // requests to env-servers in flight; default 128
 	Retries       int // tries of a rollout beyond the first, for retryable failures
@@ -113,6 +116,9 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 		slots: semaphore.NewWeighted(int64(spec.MaxConcurrent)), room: semaphore.NewWeighted(int64(room)),
 		cancel: cancel, stopAdmission: stop, stopScoring: stopScoring,
 	}
+	if e.CheckEcho && e.OneFirst {
+		e.holdBack()
+	}
 	e.scoring = newScoring(e)
 	e.scoring.start(scoring)
 	var watch sync.WaitGroup
@@ -141,7 +147,7 @@ type engine struct {
 	stopScoring   context.CancelCauseFunc
 	broken        atomic.Pointer[error] // what ended the whole attempt
 	cut           atomic.Bool           // something owed was left out or cancelled
-	echoed        atomic.Bool           // a server has shown that it knows the tasks
+	held          atomic.Int64          // slots that are kept from everybody, see holdBack
 }
 
 // watchStops ends admission for the reasons that come from outside.

@@ -97,14 +97,14 @@ func (v *env) keep(episode *wire.Episode, p *zmqio.Progress, err error) (ref int
 
 // check tells whether the episode is one that counts, of the task that was sent.
 func (v *env) check(run *wire.RunRequest, episode *wire.Episode) error {
-	if _, f := episode.Outcome(); f != nil {
-		return f
-	}
 	if err := v.engine.checkEcho(run.TaskData, episode); err != nil {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.fatal = err
 		return err
+	}
+	if _, f := episode.Outcome(); f != nil {
+		return f
 	}
 	return nil
 }
