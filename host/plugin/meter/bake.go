@@ -129,6 +129,7 @@ func (m *module) bakedSection(values map[int]uint64) []byte {
 			s = binary.LittleEndian.AppendUint32(append(s, opF32Const), uint32(v))
 		case F64:
 			s = binary.LittleEndian.AppendUint64(append(s, opF64Const), v)
+		default: // vectors and references were refused before
 		}
 		s = append(s, opEnd)
 	}

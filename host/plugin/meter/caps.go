@@ -4,7 +4,7 @@ import "fmt"
 
 // Caps bound what a module may hold. A field of zero means its default, which is some ten times
 // what a large Go guest needs. Sizes per function alone do not bound their sum: Cost does.
-type Caps struct {
+type Caps struct { //nolint:recvcheck // a value to all but the one method that fills in defaults
 	Bytes     int // the file; 32 MiB
 	Types     int // 10,000
 	Params    int // of a type; 100

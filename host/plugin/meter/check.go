@@ -35,7 +35,7 @@ type Largest struct {
 
 // Seen says which state a module can change besides memory and numeric globals: state that putting
 // back an image does not put back.
-type Seen struct {
+type Seen struct { //nolint:recvcheck // a value to all but the check that fills it
 	Tables   bool // table.set, grow, fill, copy, init
 	Segments bool // elem.drop, data.drop, memory.init
 	Globals  bool // mutable globals that are vectors or references

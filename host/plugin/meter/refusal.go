@@ -6,7 +6,7 @@ import (
 )
 
 // Refusal says why a module was not taken. Its zero value prints.
-type Refusal struct {
+type Refusal struct { //nolint:errname // the glossary's word for it
 	Section string // "code", "type", …; "module" for the file as a whole
 	Offset  int    // in the file, in bytes
 	Rule    string // what was looked at: "locals", "type index", "section order"

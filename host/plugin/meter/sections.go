@@ -141,7 +141,7 @@ func valTypes(r *reader) []ValType {
 func valType(r *reader) ValType {
 	at := r.pos
 	t := ValType(r.byte())
-	if !(t >= V128 && t <= I32 || t == FuncRef || t == ExternRef) {
+	if (t < V128 || t > I32) && t != FuncRef && t != ExternRef {
 		r.fail(at, "value type", t.String())
 	}
 	return t

@@ -271,8 +271,7 @@ func specCase(t *testing.T, cfg wazero.RuntimeConfig, file string, counts map[st
 			}
 			counts["fuel"]++
 		case c.Type == "assert_malformed" || c.Type == "assert_invalid":
-			var r *meter.Refusal
-			if errors.As(gotErr, &r) {
+			if _, ok := errors.AsType[*meter.Refusal](gotErr); ok {
 				counts[c.Type+" by the meter"]++
 			}
 		}
