@@ -1,9 +1,15 @@
 // Package plugin turns a .wasm file, or a folder with a plugin's source, into a checked, granted,
 // pooled [Plugin] with typed calls. It is the only package that knows the WebAssembly engine.
 //
-// The way of a module: read → sha256 → structural checks on the bytes (module.go, check.go) →
-// manifest and assets from custom sections → grants and options → compile → export signatures →
-// one instance made eagerly, so that a plugin that cannot start says so before a run begins.
+// The way of a module: read → sha256 → preflight on the bytes (meter.Check, then what it may import
+// and must export) → manifest and assets from custom sections → grants and options → metered →
+// compiled → one instance made eagerly, so that a plugin that cannot start says so before a run
+// begins → the image of what init left.
+//
+// Every scoring call, enumeration and rollout starts from that image: memory, globals and open
+// descriptors are put back before it, clock and randomness begin anew. So equal requests give equal
+// bytes and burn equal fuel, whatever came before. What an image cannot hold (tables and segments
+// that code changes) makes a new instance of every call.
 //
 // # Concurrency
 //

@@ -156,6 +156,9 @@ func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context
 		// one to rely on.
 		return took, in.ended(c, cause)
 	}
+	if err == nil && c.tank.used() > uint64(c.tank.budget) {
+		err = errFuel // what it burnt since the meter's last look is too much
+	}
 	if err != nil {
 		return took, in.typed(c, err)
 	}

@@ -15,6 +15,9 @@ import (
 // ManifestVersion is the only manifest version that this host reads.
 const ManifestVersion = 1
 
+// maxManifest bounds a manifest, in bytes: the TOML decoder recurses as deep as its input nests.
+const maxManifest = 64 << 10
+
 // Manifest is plugin.toml: what a plugin is, provides and asks for. It travels inside the module as
 // custom section wevalr.manifest.
 type Manifest struct {
@@ -131,6 +134,10 @@ type Option struct {
 //
 // *ManifestError with every problem at once; for an unknown manifest version with that one only.
 func ParseManifest(file string, b []byte) (*Manifest, error) {
+	if len(b) > maxManifest {
+		return nil, &ManifestError{File: file, Problems: []string{fmt.Sprintf(
+			"has %d bytes, at most %d are read", len(b), maxManifest)}}
+	}
 	m := &Manifest{}
 	md, err := toml.Decode(string(b), m)
 	if err != nil {

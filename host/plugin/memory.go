@@ -25,7 +25,7 @@ func (s *slab) Reallocate(size uint64) []byte {
 		return s.buf
 	}
 	if n := int(size); n > cap(s.buf) {
-		grown := make([]byte, n, min(max(n+n/4, n+1<<20), max(int(s.max), n)))
+		grown := make([]byte, n, min(max(2*n, n+1<<20), max(int(s.max), n)))
 		copy(grown, s.buf)
 		s.buf = grown
 	} else {

@@ -1,0 +1,121 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/hostile"
+)
+
+// A budget is exact: one unit less than a call burns, and it fails.
+func TestScore_FuelIsExact(t *testing.T) {
+	g := &guest{manifest: scorerManifest}
+	g.body = cat(slices.Repeat(cat(i32c(1), drop()), 100), g.answer(score("1")))
+	file := source(t, g.bytes())
+	e := newEngine(t)
+	ask := func(fuel uint64) (Result, error) {
+		return load(t, e, Spec{Source: file, Limits: Limits{Fuel: fuel}}).Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+	}
+	res, err := ask(0)
+	if err != nil || res.Fuel < 200 {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if again, err := ask(res.Fuel); err != nil || again.Fuel != res.Fuel {
+		t.Errorf("with a budget of what it burns: got %+v, %v, want fuel %d", again, err, res.Fuel)
+	}
+	var limit *LimitError
+	if _, err := ask(res.Fuel - 1); !errors.As(err, &limit) || limit.Kind != "fuel" {
+		t.Errorf("with a unit less: got %v, want a LimitError of kind fuel", err)
+	}
+}
+
+func TestLimits_Resolve(t *testing.T) {
+	for _, tc := range []struct {
+		wish       string
+		cap, fuel  uint64
+		score, all time.Duration
+	}{
+		{"", 0, defaultFuel, 8 * time.Second, 120 * time.Second},
+		{"500M", 0, 500e6, 8 * time.Second, 120 * time.Second},
+		{"6G", 0, 6e9, 24 * time.Second, 360 * time.Second},
+		{"100G", 0, fuelCap, 80 * time.Second, 1200 * time.Second},
+		{"100G", 1e12, 100e9, 400 * time.Second, 6000 * time.Second},
+		{"6G", 1e9, 1e9, 8 * time.Second, 120 * time.Second},
+		{"", 1e9, 1e9, 8 * time.Second, 120 * time.Second},
+	} {
+		got := Limits{Fuel: tc.cap}.resolve(&ManifestLimits{Fuel: tc.wish})
+		if got.Fuel != tc.fuel || got.ScoreWall != tc.score || got.CallWall != tc.all {
+			t.Errorf("%q capped by %d: got %+v, want %+v", tc.wish, tc.cap, got, tc)
+		}
+	}
+	for text, n := range map[string]uint64{"2G": 2e9, "1500M": 15e8, "7": 7, "20K": 20e3} {
+		if got := FormatFuel(n); got != text {
+			t.Errorf("FormatFuel(%d) = %s, want %s", n, got, text)
+		}
+	}
+}
+
+// An instance whose call grew its memory far is given up, one that grew a little is put back, and a
+// guest that leaks in every call never runs out.
+func TestScore_Leaks(t *testing.T) {
+	calls := 10_000
+	if testing.Short() {
+		calls = 2000
+	}
+	g := &guest{manifest: scorerManifest}
+	g.body = cat(i32c(2), op(0x40, 0), expect(4), op(0x3f, 0), expect(6), // memory.grow(2) gives 4, then there are 6
+		i32c(5*65536), op(0x2d, 0, 0), expect(0), i32c(5*65536), i32c(7), op(0x3a, 0, 0), g.answer(score("1")))
+	p := loadGuest(t, g)
+	for range calls {
+		if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in := p.pool.idle[0]; in.calls == 0 || in.calls > recycleCalls {
+		t.Errorf("the idle instance has served %d calls", in.calls)
+	}
+}
+
+// BenchmarkOvershoot is how far runaways of every shape run past their end, and how long they hold up the
+// garbage collector meanwhile.
+func BenchmarkOvershoot(b *testing.B) {
+	e := newEngine(b)
+	for _, m := range hostile.Modules() {
+		if m.Kind != "fuel" || !m.Loads || m.Op != abi.OpScore {
+			continue
+		}
+		b.Run(m.Name, func(b *testing.B) {
+			p := load(b, e, Spec{Source: source(b, m.Wasm), Limits: Limits{Fuel: 1e15, ScoreWall: time.Hour}})
+			var over, pause []time.Duration
+			for b.Loop() {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				begin := time.Now()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					if _, err := p.Score(ctx, abi.ScoreRequest{Scorer: "any"}); err == nil {
+						b.Error("no error")
+					}
+				}()
+				gc := time.Now()
+				runtime.GC()
+				pause = append(pause, time.Since(gc))
+				<-done
+				over = append(over, time.Since(begin)-20*time.Millisecond)
+				cancel()
+			}
+			slices.Sort(over)
+			slices.Sort(pause)
+			b.ReportMetric(float64(over[len(over)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(pause[len(pause)/2].Microseconds())/1000, "gc-p50-ms")
+			b.ReportMetric(float64(over[len(over)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(over[len(over)-1].Microseconds())/1000, "max-ms")
+			b.ReportMetric(float64(pause[len(pause)-1].Microseconds())/1000, "gc-max-ms")
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/hostile"
+)
+
+// TestHostile runs the kit. After each module a plugin beside it scores as before, and nothing is left:
+// goroutines, cores, bytes, idle instances.
+func TestHostile(t *testing.T) {
+	e := newEngine(t)
+	good := load(t, e, Spec{Alias: "good", Source: source(t, scoring(score("0.5")).bytes())})
+	names := map[string]bool{}
+	for _, m := range hostile.Modules() {
+		if names[m.Name] {
+			t.Errorf("%s: two modules of that name", m.Name)
+		}
+		names[m.Name] = true
+		t.Run(m.Name, func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			attempt(t, e, m)
+			if got := scoreOf(t, good, "any", abi.Task{}, ""); got != 0.5 {
+				t.Errorf("the other plugin scores %v, want 0.5", got)
+			}
+			nothingLeft(t, e, before)
+		})
+	}
+}
+
+func attempt(t *testing.T, e *Engine, m hostile.Module) {
+	t.Helper()
+	spec := Spec{Alias: "bad", Source: source(t, m.Wasm), Limits: Limits{Fuel: hostile.Fuel}}
+	if m.Op == abi.OpRollout {
+		spec.Grants.Env = &EnvGrant{Sampling: []string{"temperature"}}
+		spec.Limits.Fuel = hostile.Fuel / callFuel
+	}
+	if m.Folder {
+		spec.Grants.FS = map[string]string{"dataset": dataset(t)}
+	}
+	begin := time.Now()
+	p, err := e.Load(context.Background(), spec)
+	took := time.Since(begin)
+	if took > m.Within {
+		t.Errorf("loading took %v, want %v at most", took, m.Within)
+	}
+	if !m.Loads {
+		var a *ABIError
+		if m.Step != "" && (!errors.As(err, &a) || a.Step != m.Step) {
+			t.Errorf("got %v, want an ABIError of step %q", err, m.Step)
+		}
+		if err == nil {
+			_ = p.Close(context.Background())
+			t.Fatal("loaded")
+		}
+		checkFailure(t, err, m.Kind, m.Says)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	first := ""
+	for i := range 3 {
+		begin := time.Now()
+		answer, err := callHostile(p, m.Op)
+		if took := time.Since(begin); took > m.Within {
+			t.Errorf("call %d took %v, want %v at most", i+1, took, m.Within)
+		}
+		checkFailure(t, err, m.Kind, "")
+		text := answer
+		if err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, m.Says) || strings.ContainsAny(text, "\x1b\x07\u009b\u202e") {
+			t.Errorf("got %q, want %q in it, and nothing that a terminal obeys", text, m.Says)
+		}
+		if i == 0 {
+			first = text
+		} else if text != first {
+			t.Errorf("call %d gave\n%q, the first\n%q", i+1, text, first)
+		}
+	}
+}
+
+// callHostile gives the scores and the fuel as text.
+func callHostile(p *Plugin, op abi.Op) (string, error) {
+	var res any
+	var err error
+	if op == abi.OpRollout {
+		res, err = p.Rollout(context.Background(), abi.RolloutRequest{}, &fakeEnv{f: ok})
+	} else {
+		var r Result
+		r, err = p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+		r.Took = 0
+		res = r
+	}
+	b, _ := json.Marshal(res)
+	return string(b), err
+}
+
+// dataset is a folder with a file, and links to outside of it.
+func dataset(t testing.TB) string {
+	t.Helper()
+	outside, dir := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	for path, text := range map[string]string{secret: "secret", filepath.Join(dir, "in"): "in"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{
+		"absolute": secret, "relative": "../" + filepath.Base(outside) + "/secret", "folder": outside,
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func nothingLeft(t *testing.T, e *Engine, goroutines int) {
+	t.Helper()
+	for _, s := range []struct {
+		name string
+		held func() bool
+	}{
+		{"cores", func() bool {
+			ok := e.cores.TryAcquire(int64(e.nCores))
+			if ok {
+				e.cores.Release(int64(e.nCores))
+			}
+			return !ok
+		}},
+		{"bytes", func() bool {
+			ok := e.bytes.TryAcquire(e.opt.InstanceBytes)
+			if ok {
+				e.bytes.Release(e.opt.InstanceBytes)
+			}
+			return !ok
+		}},
+		{"idle instances", func() bool { return e.idle.Load() > 1<<20 }}, // the good plugin's
+		{"goroutines", func() bool {
+			for range 1000 {
+				if runtime.NumGoroutine() <= goroutines {
+					return false
+				}
+				runtime.Gosched()
+			}
+			return true
+		}},
+	} {
+		if s.held() {
+			t.Errorf("%s are left", s.name)
+		}
+	}
+}

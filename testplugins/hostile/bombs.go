@@ -1,0 +1,53 @@
+package hostile
+
+// bombs want more of the host than they are worth: of its memory, or of its compiler's time.
+func bombs() []Module {
+	funcs := func(f ...function) []byte { return (&guest{funcs: f}).bytes() }
+	table := func(limits ...[]byte) [][]byte { return [][]byte{cat([]byte{0x70, 1}, cat(limits...))} }
+
+	// loop: trap if memory.grow(16) == -1
+	memory := &guest{body: cat(op(0x03, 0x40), i32c(16), op(0x40, 0), i32c(-1), op(0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0, 0x0b, 0x00))}
+	// grows until it gets no more, and answers
+	greedy := &guest{locals: []byte{i32}}
+	greedy.body = cat(op(0x03, 0x40), i32c(1), op(0x40, 0), i32c(-1), op(0x47, 0x0d, 0, 0x0b), greedy.good())
+	// table.grow by 2^28, by 2^16, then as long as it goes
+	tables := &guest{tables: table(uleb(1), uleb(1<<32-1))}
+	grow := func(n int32) []byte { return cat(op(0xd0, 0x70), i32c(n), op(0xfc, 0x0f, 0)) }
+	tables.body = cat(grow(1<<28), expect(-1), grow(65536), expect(-1), grow(65535), expect(1), grow(1), expect(-1), tables.good())
+
+	many := func(n int, locals int) []byte {
+		loops := repeat(n, op(0x03, 0x40, 0x0b))
+		return funcs(function{locals: repeat(locals, []byte{i32}), body: loops})
+	}
+	labels := cat(op(0x41, 0, 0x0e), uleb(1<<20), make([]byte, 1<<20), op(0))
+	// One declaration of very many locals: {130,000,000 × i64}.
+	locals := cat(uleb(1), uleb(130_000_000), op(i64), op(0x0b))
+	raw := []byte(header + "\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01")
+	raw = append(raw, section(10, vec(append(uleb(len(locals)), locals...)))...)
+
+	panics := []byte{
+		0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 3, 2, 0, 0x5f, 0xa, 9, 2, 4, 0, 0x10, 1, 0xb, 2, 0, 0xb,
+	}
+	empty := make([]function, 60_000)
+
+	return []Module{
+		fails("memory bomb", "memory", "64 MiB", memory),
+		harmless("all the memory there is", "", greedy),
+		harmless("table bomb", "", tables),
+		refused("a table of 134,217,728", "size", "table size", (&guest{tables: table(uleb(134_217_728), uleb(134_217_728))}).bytes()),
+		refused("five tables", "size", "table count", (&guest{tables: [][]byte{
+			{0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1},
+		}}).bytes()),
+		refused("memory over the limit", "memory", "limit is 64 MiB", (&guest{pages: [2]uint64{1025, 4096}}).bytes()),
+		refused("130,000,000 locals", "size", "locals", raw),
+		refused("50,000 nested blocks", "size", "", funcs(function{body: cat(repeat(50_000, op(0x02, 0x40)), repeat(50_000, op(0x0b)))})),
+		refused("20,000 loops", "size", "blocks", many(20_000, 1)),
+		refused("3,000 loops with 3,000 locals", "size", "compile cost", many(3_000, 3_000)),
+		refused("a br_table of 1,048,576", "size", "", funcs(function{body: labels})),
+		refused("60,000 empty functions", "size", "count", funcs(empty...)),
+		refused("the module that panics the compiler", "parse", "type index", panics),
+		refused("a megabyte of blocks", "size", "", funcs(function{body: repeat(1<<18, op(0x02, 0x40, 0x0b))})),
+		noManifest("a manifest of nested brackets", "at most", (&guest{manifest: "x = " + string(repeat(8<<20, []byte("[")))}).bytes()),
+		noManifest("a short manifest of nested brackets", "manifest", (&guest{manifest: "x = " + string(repeat(60_000, []byte("[")))}).bytes()),
+	}
+}
