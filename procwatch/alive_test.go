@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -30,8 +31,8 @@ func TestLiveness_Watch(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				round := -1
-				kind := func() string { return tt.rounds[min(round, len(tt.rounds)-1)] }
+				var rounds atomic.Int64
+				kind := func() string { return tt.rounds[min(int(rounds.Load()), len(tt.rounds))-1] }
 				ctx, cancel := context.WithTimeout(t.Context(), 100*15*time.Second)
 				defer cancel()
 				l := Liveness{Probe: func(ctx context.Context) error {
@@ -47,7 +48,7 @@ func TestLiveness_Watch(t *testing.T) {
 					return refused
 				}}.withDefaults()
 				last, dead := l.watch(ctx, func() stopwatch {
-					round++
+					rounds.Add(1)
 					watch := newStopwatch()
 					return func() (mono, wall time.Duration) {
 						mono, wall = watch()
@@ -60,8 +61,8 @@ func TestLiveness_Watch(t *testing.T) {
 						return mono, wall
 					}
 				})
-				if dead != (tt.after > 0) || dead && round+1 != tt.after || dead && !errors.Is(last, tt.last) {
-					t.Errorf("got %v, dead %v after %d rounds, want %d", last, dead, round+1, tt.after)
+				if dead != (tt.after > 0) || dead && int(rounds.Load()) != tt.after || dead && !errors.Is(last, tt.last) {
+					t.Errorf("got %v, dead %v after %d rounds, want %d", last, dead, rounds.Load(), tt.after)
 				}
 			})
 		})

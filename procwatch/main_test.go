@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	Main()
 	if len(os.Args) > 1 {
 		if mode, ok := strings.CutPrefix(os.Args[1], "helper:"); ok {
-			os.Exit(helper(mode, os.Args[2:]))
+			syscall.Exit(helper(mode, os.Args[2:])) // the race detector would wait for a second
 		}
 	}
 	goleak.VerifyTestMain(m)
