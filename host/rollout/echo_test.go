@@ -154,7 +154,7 @@ func TestEcho_OfALaterTask(t *testing.T) {
 	list := []abi.Task{task("a", order{}), task("b", order{Drop: "answer"})}
 	list[1].Data["answer"] = "42"
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.CheckEcho = true
+	s.CheckEcho, s.OneFirst = true, true
 	if got := run(t, s); !errors.As(got.err, new(*EchoError)) {
 		t.Errorf("got %v", got.err)
 	}

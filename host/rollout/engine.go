@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -263,7 +264,7 @@ func (e *engine) fail(err error) {
 	e.broken.CompareAndSwap(nil, &err)
 	e.cut.Store(true)
 	e.stopAdmission(err)
-	e.cancel(err)
+	e.cancel(fmt.Errorf("the attempt is over: %w", err)) // not the error of who found it
 	e.stopScoring(err)
 }
 

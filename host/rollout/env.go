@@ -35,7 +35,7 @@ type env struct {
 	failures map[string]*failure.Failure // the newest of each source/kind that the guest was told
 	sent     bool
 	exit     bool
-	fatal    error // ends the attempt
+	fatal    error // has ended the attempt
 }
 
 // Run sends one `run` for the plugin, under the same bound as everybody's. The plugin's ctx ends with
@@ -54,11 +54,11 @@ func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.E
 	}
 	var p zmqio.Progress
 	reply, err := v.srv.Run(ctx, run, &p)
-	v.engine.slots.Release(1)
 	ref, err = v.keep(reply.Episode, &p, err)
 	if err == nil {
 		err = v.check(run, reply.Episode)
 	}
+	v.engine.slots.Release(1) // what ends the attempt has done so before the slot is another's
 	if err != nil {
 		return 0, nil, v.refuse(ctx, err, reply)
 	}
@@ -99,8 +99,9 @@ func (v *env) keep(episode *wire.Episode, p *zmqio.Progress, err error) (ref int
 func (v *env) check(run *wire.RunRequest, episode *wire.Episode) error {
 	if err := v.engine.checkEcho(run.TaskData, episode); err != nil {
 		v.mu.Lock()
-		defer v.mu.Unlock()
 		v.fatal = err
+		v.mu.Unlock()
+		v.engine.fail(err)
 		return err
 	}
 	if _, f := episode.Outcome(); f != nil {
