@@ -101,7 +101,7 @@ func TestDisk_Full(t *testing.T) {
 	want := wholeRun(t, dir)
 	remount := mounted(t, dir, "size=4k")
 	stopped, resumed := 0, 0
-	for kib := 4; kib <= 112; kib += 12 {
+	for kib := 4; kib <= 112; kib += 18 {
 		remount(fmt.Sprintf("size=%dk", kib))
 		p := start(t, dir, "run", "eval.toml", "-o", "out", "--display", "none")
 		code := p.exit(t)
@@ -130,7 +130,7 @@ func TestDisk_Full(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stopped < 5 || resumed == 0 {
+	if stopped < 3 || resumed == 0 {
 		t.Errorf("got %d runs that found no room, %d that were resumed", stopped, resumed)
 	}
 	t.Logf("%d runs stopped by a full disk, %d resumed", stopped, resumed)
@@ -186,7 +186,7 @@ func TestDisk_Broken(t *testing.T) {
 	dir := plainEval(t, "")
 	want := wholeRun(t, dir)
 	stopped, kept := 0, 0
-	for when := 1; when <= 13; when += 3 {
+	for when := 2; when <= 14; when += 4 {
 		root := fmt.Sprintf("out%d", when)
 		p := straced(t, dir, fmt.Sprintf("fsync:error=EIO:when=%d+", when), "run", "eval.toml", "-o", root, "--display", "none", "-c", "1")
 		code := p.exit(t)
@@ -240,7 +240,7 @@ func TestLimit_Descriptors(t *testing.T) {
 	dir := plainEval(t, "")
 	want := wholeRun(t, dir)
 	codes := map[int][]int{}
-	for n := 10; n <= 40; n += 3 {
+	for n := 10; n <= 40; n += 5 {
 		root := fmt.Sprintf("out%d", n)
 		p := &process{Cmd: exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d; exec wevalr run eval.toml -o %s --display none", n, root)), done: make(chan struct{})}
 		p.Env, p.Dir, p.Stdout, p.Stderr = os.Environ(), dir, &p.stdout, &p.stderr

@@ -55,7 +55,7 @@ func TestKill_AnyMoment_NothingLives(t *testing.T) {
 			levels[level]++
 			reached++
 		}
-		slowest = max(slowest, b.clean(t, swept))
+		slowest = max(slowest, b.swept(t))
 	}
 	b.habits(t, habits{Grandchild: true})
 	if code := b.goOn(t, "-n", "50", "-r", "8").exit(t); code != 0 {
@@ -63,8 +63,8 @@ func TestKill_AnyMoment_NothingLives(t *testing.T) {
 	}
 	b.clean(t, 0)
 	run, _ := b.run()
-	t.Logf("%d kills within %v, %d with a server that ignores TERM, %d with a server that was ready, containment %v; swept after %v at the latest",
-		n, 2*whole, stubborn, reached, levels, slowest.Round(time.Millisecond))
+	t.Logf("%d kills within %v, %d with a server that ignores TERM, %d with a server that was ready, containment %v; swept after %v at the latest, %d directories by the next start",
+		n, 2*whole, stubborn, reached, levels, slowest.Round(time.Millisecond), len(b.orphans))
 	t.Logf("%s", b.audit(t, run, 8))
 }
 

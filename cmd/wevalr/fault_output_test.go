@@ -80,7 +80,7 @@ func TestOutput_AllClosed_RunGoesOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, habits{}, "", "max_concurrent = 2", soakScore)
 	p := b.command()
-	p.Cmd.Path, p.Args = "/bin/sh", []string{"sh", "-c", "exec wevalr run eval.toml -o out -n 5 <&- >&- 2>&-"}
+	p.Path, p.Args = "/bin/sh", []string{"sh", "-c", "exec wevalr run eval.toml -o out -n 5 <&- >&- 2>&-"}
 	p.begin(t)
 	if code := p.exit(t); code != 0 {
 		t.Fatalf("exit code: got %d want 0", code)

@@ -88,14 +88,14 @@ func (tty *terminal) interrupt(t *testing.T) {
 	}
 }
 
-// held starts a run in the terminal, of whose rollouts none is ever answered, and waits until two of
-// them are with the server.
+// held starts a run in the terminal, of whose rollouts only the first is ever answered, and waits until two
+// more are with the server.
 func held(t *testing.T, tty *terminal, h habits, server string) (*bench, *process) {
 	t.Helper()
 	h.Hold = true
 	b := newBench(t, h, server, "max_concurrent = 2", "")
 	p := tty.start(t, b, "run", "eval.toml", "-o", "out", "-n", "5")
-	b.ledgerHas(t, "accept", 2)
+	b.ledgerHas(t, "accept", 3)
 	return b, p
 }
 
@@ -167,18 +167,18 @@ func TestTerminal_Ends(t *testing.T) {
 	}
 }
 
-// endedRun checks what an interrupted run of 5 × 1 with two in flight has left, and said at last.
+// endedRun checks what an interrupted run of 5 × 1, one of them answered and two in flight, has left, and said at last.
 func (b *bench) endedRun(t *testing.T, tty *terminal, code int) {
 	t.Helper()
 	run, ok := b.run()
 	if !ok {
 		t.Fatal("no run")
 	}
-	if s := readSummary(t, run); s.Cancelled != 2 || s.NeverRun != 3 || s.ExitCode != code {
+	if s := readSummary(t, run); s.Completed != 1 || s.Cancelled != 2 || s.NeverRun != 2 || s.ExitCode != code {
 		t.Errorf("got %+v", s)
 	}
 	if tty != nil {
-		last := "5 of 5 rollouts are owed; go on with: wevalr resume " + filepath.Join("out", "fault", filepath.Base(run)) + "\r\n"
+		last := "4 of 5 rollouts are owed; go on with: wevalr resume " + filepath.Join("out", "fault", filepath.Base(run)) + "\r\n"
 		tty.await(t, last)
 		if !strings.HasSuffix(tty.String(), last) {
 			t.Errorf("the last line was to be the command that goes on; got\n%s", tty.String())
@@ -242,7 +242,7 @@ func TestTerminal_Thrice_LeavesAtOnce(t *testing.T) {
 	took := time.Since(began)
 	tty.await(t, "interrupted 3 times: leaving at once")
 	tty.await(t, "what may be left behind: the env-servers of out/fault/")
-	sweeping := b.clean(t, swept)
+	sweeping := b.swept(t)
 	if after := tty.state(t); after != before {
 		t.Errorf("the terminal is not as it was: got %+v want %+v", after, before)
 	}
@@ -270,7 +270,7 @@ func TestTerminal_Gone_Ends(t *testing.T) {
 	t.Parallel()
 	tty := newTerminal(t)
 	b, p := held(t, tty, habits{}, "")
-	if err := errors.Join(tty.slave.Close(), tty.File.Close()); err != nil {
+	if err := errors.Join(tty.slave.Close(), tty.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.exit(t); code != 143 {

@@ -26,7 +26,7 @@ import (
 // "habits.json" in its folder, so that its command line stays the same.
 type habits struct {
 	LatencyMS  int  // of a reply, at most
-	Hold       bool // no reply, until cancelled
+	Hold       bool // no reply but the first, until cancelled
 	Grandchild bool // leaves a process of another session and another parent
 	IgnoreTerm bool
 	ReplyBytes int  // of padding in each completion
@@ -40,6 +40,7 @@ type habits struct {
 type faultServer struct {
 	habits
 	ledger io.Writer
+	runs   atomic.Int64
 	wire   atomic.Pointer[string] // what the next bytes to the client suffer
 	next   atomic.Pointer[string] // what the next run suffers
 }
@@ -157,7 +158,7 @@ func (s *faultServer) handle(ctx context.Context, req *zmqio.Request) []byte {
 // work takes its time; false when it was cancelled meanwhile.
 func (s *faultServer) work(ctx context.Context) bool {
 	var done <-chan time.Time
-	if !s.Hold {
+	if !s.Hold || s.runs.Add(1) == 1 {
 		done = time.After(time.Duration(rand.IntN(s.LatencyMS+1)) * time.Millisecond)
 	}
 	select {

@@ -93,7 +93,7 @@ func TestSize_TenThousandQueued(t *testing.T) {
 // A scorer that is slower than the rollouts: what waits for it waits on the disk.
 func TestSize_SlowScorer(t *testing.T) {
 	t.Parallel()
-	const rollouts, kib = 1000, 128
+	const rollouts, kib = 600, 128
 	b := newBench(t, habits{Quiet: true, ReplyBytes: kib << 10}, "", "max_concurrent = 32", `
 [[plugin]]
 name   = "slow"

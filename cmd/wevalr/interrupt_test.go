@@ -144,10 +144,10 @@ max_concurrent = 2
 name   = "arith"
 source = "$REPO/plugins/arith"
 `)
-	if err := os.WriteFile(filepath.Join(dir, "fate"), []byte("stuck after 0"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "fate"), []byte("stuck after 1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := startSlow(t, dir, 2)
+	p := startSlow(t, dir, 3)
 	p.signal(t, os.Interrupt)
 	p.stderr.await(t, "interrupted: nothing new")
 	p.signal(t, os.Interrupt)

@@ -78,7 +78,7 @@ func TestSoak(t *testing.T) {
 		n += k
 	}
 	t.Logf("%v: %d rounds, %d faults %v", limit, rounds, n, injected)
-	t.Logf("%s", total)
+	t.Logf("%s", &total)
 	t.Logf("exit codes of %d lives: %v (-1: SIGKILL, swept after %v at the latest)", total.attempts, lives, slowest.Round(time.Millisecond))
 }
 
@@ -111,7 +111,7 @@ func (s *soak) life(t *testing.T) bool {
 	s.lives[code]++
 	switch {
 	case killed && code == -1:
-		s.slowest = max(s.slowest, s.clean(t, swept))
+		s.slowest = max(s.slowest, s.swept(t))
 		return true
 	case code != 0 && code != 3 && code != 4:
 		t.Fatalf("exit code %d:\n%s", code, p.stderr.String())
