@@ -60,9 +60,10 @@ func replyThenExit(t *testing.T, transport, how string) {
 
 // Scenario 10, in-process and often: the end of the connection, a reply, a cancel and a deadline meet.
 func TestServer_Run_EverythingAtOnce(t *testing.T) {
+	const calls = 8
 	n := 300
 	if long() {
-		n = 10_000
+		n = 100_000 / calls
 	} else if testing.Short() {
 		n = 50
 	}
@@ -79,7 +80,6 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const calls = 8
 		ctx, cancel := context.WithCancelCause(context.Background())
 		dead, stop := context.WithDeadline(context.Background(), time.Now().Add(time.Duration(i%7)*time.Millisecond/2))
 		ends := make(chan ending, calls)
@@ -127,12 +127,17 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 				losses++
 			case text(t, e) == "CancelledError: ": // the peer's own cancel was answered first
 				cancels++
+			default:
+				t.Fatalf("got %v", e.err)
 			}
 		}
 		stop()
 		await(t, "Exited", s.Exited())
 		_ = s.Stop(context.Background())
 		_ = peer.Close()
+	}
+	if replies+cancels+losses != n*calls || !testing.Short() && (replies == 0 || cancels == 0 || losses == 0) {
+		t.Errorf("of %d calls some had no end, or one kind of end never came", n*calls)
 	}
 	t.Logf("%d replies, %d cancels, %d losses", replies, cancels, losses)
 }
@@ -166,4 +171,69 @@ func TestServer_Run_KilledAndCancelled(t *testing.T) {
 		}
 		await(t, "Exited", s.Exited())
 	}
+}
+
+// Deaths of all ways, at moments that differ, with some callers that cancel and some that come late: the
+// barrier opens each time, and all who met the death have the same error.
+func TestServer_Exit_BarrierOpens(t *testing.T) {
+	n := 60
+	if long() {
+		n = 2000
+	} else if testing.Short() {
+		n = 8
+	}
+	why := errors.New("cancelled")
+	deaths, cancels, replies := 0, 0, 0
+	for i := range n {
+		sp := spec(t, transports()[i%2], script{})
+		sp.LogPath, sp.Containment = "", "group"
+		s, err := Start(context.Background(), sp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		var ends []<-chan ending
+		held := 1 + i%32
+		for c := range held {
+			use := context.Background()
+			if c%3 == 2 {
+				use = ctx
+			}
+			ends = append(ends, send(use, s, task{Do: "hold"}))
+			if c%5 == 4 {
+				ends = append(ends, send(context.Background(), s, task{Do: "reply", Name: "x"}))
+			}
+		}
+		die := task{Do: "die", How: []string{"0", "23", "kill", "segv"}[i/2%4], When: i % 3 * held / 3}
+		ends = append(ends, send(context.Background(), s, die))
+		if i%4 == 1 {
+			cancel(why)
+		}
+		await(t, "the latch", s.Closing())
+		ends = append(ends, send(context.Background(), s, task{Do: "reply", Name: "x"}))
+		for _, ch := range ends {
+			switch e := await(t, "an end", ch); {
+			case e.err == nil:
+				whole(t, e.reply, "x")
+				replies++
+			case errors.Is(e.err, why):
+				cancels++
+			case errors.As(e.err, new(*ExitedError)):
+				if await(t, "Exited", s.Exited()); e.err != s.Err() {
+					t.Fatalf("got %v, want the same value", e.err)
+				}
+				deaths++
+			default:
+				t.Fatalf("got %v", e.err)
+			}
+		}
+		cancel(nil)
+		if err := s.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if x, ok := errors.AsType[*ExitedError](s.Err()); !ok || !x.Drained {
+			t.Fatalf("got %v, want an exit with all callers out", s.Err())
+		}
+	}
+	t.Logf("%d deaths told, %d cancels, %d replies", deaths, cancels, replies)
 }
