@@ -123,7 +123,7 @@ func (s *soak) life(t *testing.T) bool {
 // injectUntil injects faults until wevalr ends, and tells whether it has killed it.
 func (s *soak) injectUntil(p *process) (killed bool) {
 	for {
-		pause := time.NewTimer(400*time.Millisecond + rand.N(time.Second))
+		pause := time.NewTimer(300*time.Millisecond + rand.N(900*time.Millisecond))
 		select {
 		case <-p.done:
 			pause.Stop()
