@@ -52,7 +52,7 @@ func (e *EchoError) Failure() *failure.Failure {
 // maxEchoFields bounds the differences that are listed.
 const maxEchoFields = 20
 
-// holdBack leaves one request on the wire until letGo: see [Spec].OneFirst.
+// holdBack leaves one request on the wire until letGo: see [Spec].CheckEcho.
 func (e *engine) holdBack() {
 	e.held.Store(int64(e.MaxConcurrent) - 1)
 	e.slots.TryAcquire(e.held.Load()) // nobody else has any yet

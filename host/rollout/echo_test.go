@@ -116,7 +116,7 @@ func TestEcho_EndsTheAttempt(t *testing.T) {
 		list[i].Data["answer"] = "42"
 	}
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.CheckEcho, s.OneFirst, s.MaxConcurrent, s.Observer = true, true, 16, w
+	s.CheckEcho, s.MaxConcurrent, s.Observer = true, 16, w
 	got := run(t, s)
 	wrong, ok := errors.AsType[*EchoError](got.err)
 	if !ok || got.Stopped == nil || !strings.Contains(wrong.Error(), `task mismatch: field answer: sent "42", the server has nothing`) {
@@ -141,7 +141,7 @@ func TestEcho_ThenAllAtOnce(t *testing.T) {
 		list = append(list, task(fmt.Sprint("t", i+1), order{Seen: 9}))
 	}
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.CheckEcho, s.OneFirst, s.MaxConcurrent = true, true, 8
+	s.CheckEcho, s.MaxConcurrent = true, 8
 	must(t, s)
 	if n := r.Counts(1); n.Completed != 9 {
 		t.Errorf("got %+v", n)
@@ -154,7 +154,7 @@ func TestEcho_OfALaterTask(t *testing.T) {
 	list := []abi.Task{task("a", order{}), task("b", order{Drop: "answer"})}
 	list[1].Data["answer"] = "42"
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.CheckEcho, s.OneFirst = true, true
+	s.CheckEcho = true
 	if got := run(t, s); !errors.As(got.err, new(*EchoError)) {
 		t.Errorf("got %v", got.err)
 	}
@@ -174,7 +174,7 @@ func TestEcho_OfADrivenRollout(t *testing.T) {
 		list = append(list, a)
 	}
 	s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
-	s.Driver, s.CheckEcho, s.OneFirst = p, true, true
+	s.Driver, s.CheckEcho = p, true
 	if got := run(t, s); !errors.As(got.err, new(*EchoError)) {
 		t.Fatalf("got %v", got.err)
 	}

@@ -31,11 +31,9 @@ type Spec struct {
 	Scorers []Scorer
 	Request Request
 	// CheckEcho compares each rollout's task, as the env-server recorded it, with what was sent: see
-	// [EchoError].
+	// [EchoError]. Until an episode has come whose task is right, one request is sent at a time: a
+	// wrong server costs one rollout, a right one the time of one.
 	CheckEcho bool
-	// OneFirst, with CheckEcho, sends one request at a time until an episode has come whose task is
-	// right: a wrong server costs one rollout, a right one the time of one.
-	OneFirst bool
 
 	MaxConcurrent int // requests to env-servers in flight; default 128
 	Retries       int // tries of a rollout beyond the first, for retryable failures
@@ -117,7 +115,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 		slots: semaphore.NewWeighted(int64(spec.MaxConcurrent)), room: semaphore.NewWeighted(int64(room)),
 		cancel: cancel, stopAdmission: stop, stopScoring: stopScoring,
 	}
-	if e.CheckEcho && e.OneFirst {
+	if e.CheckEcho {
 		e.holdBack()
 	}
 	e.scoring = newScoring(e)
