@@ -106,10 +106,10 @@ func TestInterop_PythonClient_IsServed(t *testing.T) {
 	interpreter := python(t)
 	ended := make(chan error, 100)
 	s := listen(t, "ipc://"+socketPath(t), func(ctx context.Context, req *Request) []byte {
-		switch {
-		case req.Method == "health":
+		switch req.Method {
+		case "health":
 			return []byte("well")
-		case req.Method == "cancel":
+		case "cancel":
 			return req.CancelRun(string(req.Payload), func(found bool) []byte { return strconv.AppendBool(nil, found) })
 		}
 		if err := req.Delta([]byte("begun")); err != nil {

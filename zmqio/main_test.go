@@ -11,13 +11,22 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also the helper program: the test binary run as "<test> helper:<mode> <args>".
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if mode, ok := strings.CutPrefix(os.Args[1], "helper:"); ok {
+			os.Exit(helper(mode, os.Args[2:]))
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is the deadline of everything that a test waits for.
 const patience = 30 * time.Second
@@ -38,12 +47,12 @@ func await[T any](t *testing.T, what string, ch <-chan T) T {
 // until polls a counter that has no channel.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	end := time.Now().Add(patience)
-	for !cond() {
+	tick := time.NewTicker(100 * time.Microsecond) // as the machine allows: to spin would take it from others
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !cond(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("%s did not happen", what)
 		}
-		runtime.Gosched()
 	}
 }
 

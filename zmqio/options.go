@@ -57,6 +57,9 @@ type ServerOptions struct {
 	MaxRuns int
 	// RequestMax bounds one request in bytes. Default 256 MiB.
 	RequestMax int64
+	// HeldBytes bounds the payloads of one connection's runs that have not been answered. A client
+	// that asks for more is cut off, as one with too many runs is. Default 4 GiB.
+	HeldBytes int64
 	// QueueBytes bounds what waits to be written on one connection. A handler that answers more
 	// waits. Default 64 MiB.
 	QueueBytes int64
@@ -73,6 +76,7 @@ type ServerOptions struct {
 func (o ServerOptions) withDefaults(self int) ServerOptions {
 	o.MaxConns = cmp.Or(o.MaxConns, 64)
 	o.RequestMax = cmp.Or(o.RequestMax, 256<<20)
+	o.HeldBytes = cmp.Or(o.HeldBytes, 4<<30)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.WriteStall = cmp.Or(o.WriteStall, 60*time.Second)
 	o.Handshake = cmp.Or(o.Handshake, 5*time.Second)

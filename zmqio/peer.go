@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/go-zeromq/zmq4"
@@ -29,6 +30,7 @@ type peer struct {
 	gone   <-chan struct{} // closed when the connection has ended
 	runs   sync.WaitGroup
 	live   chan struct{} // a place for each unanswered run
+	held   atomic.Int64  // bytes of their payloads
 }
 
 // serve is the life of one connection, from the check of who it is to its last handler's return.
@@ -120,6 +122,10 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 	default:
 		return &LimitError{What: "unanswered runs", Got: liveMax + 1, Max: liveMax}
 	}
+	size, limit := int64(len(req.Payload)), s.opt.HeldBytes
+	if held := p.held.Add(size); held > limit {
+		return &LimitError{What: "bytes of unanswered runs", Got: held, Max: limit}
+	}
 	runCtx, cancel := context.WithCancelCause(ctx)
 	req.done, req.cancel = runCtx.Done(), cancel
 	s.mu.Lock()
@@ -134,7 +140,10 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 		return protocolf("run with the id %q of an unanswered one", req.ID)
 	}
 	p.runs.Go(func() {
-		defer func() { <-p.live }()
+		defer func() {
+			p.held.Add(-size)
+			<-p.live
+		}()
 		defer cancel(nil)
 		p.work(runCtx, req)
 		s.mu.Lock()

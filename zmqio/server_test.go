@@ -278,6 +278,44 @@ func TestServer_OtherUser_Refused(t *testing.T) {
 	}
 }
 
+// The bytes of runs that are not answered are bounded, and given back with the answer.
+func TestServer_HeldBytes_CutsOff(t *testing.T) {
+	h := newCancellable()
+	s := listen(t, "ipc://"+socketPath(t), h.serve, ServerOptions{HeldBytes: 1000})
+	half := strings.Repeat("x", 500)
+	p := client(t, s)
+	for range 20 {
+		p.say(t, "1", "run", half)
+		p.say(t, "2", "run", half)
+		await(t, "a start", h.started)
+		await(t, "a start", h.started)
+		for _, id := range []string{"1", "2"} {
+			p.say(t, "c", "cancel", id)
+			wantAnswer(t, p, "c", "reply", "true")
+			wantAnswer(t, p, id, "reply", "aborted")
+		}
+		until(t, "the giving back", func() bool { // it follows the answer
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.runs) == 0
+		})
+		p.say(t, "h", "health", strings.Repeat("x", 900)) // no run, and answered before the next is read
+		wantAnswer(t, p, "h", "reply", "well")
+	}
+	other := client(t, s)
+	p.say(t, "1", "run", half)
+	await(t, "a start", h.started)
+	_, _ = p.Write(wireMessage("2", "run", half+"x"))
+	if _, _, _, err := p.request(); err == nil {
+		t.Error("answered")
+	}
+	for range 41 {
+		await(t, "an end", h.ended)
+	}
+	other.say(t, "1", "run", half+half)
+	await(t, "the other's start", h.started)
+}
+
 func TestServer_MaxConns_RefusesMore(t *testing.T) {
 	s := listen(t, "ipc://"+socketPath(t), echo, ServerOptions{MaxConns: 1})
 	p := client(t, s)
