@@ -67,10 +67,6 @@ func (b *Builder) Build(ctx context.Context, dir string) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	tool, err := findGo(dir)
-	if err != nil {
-		return nil, err
-	}
 	out := &Built{Manifest: parts.manifest}
 	defer func() { out.Took = time.Since(start) }()
 	if b.CacheDir != "" {
@@ -81,19 +77,16 @@ func (b *Builder) Build(ctx context.Context, dir string) (*Built, error) {
 			return nil, err
 		}
 	}
-	src := b.readIndex(dir, tool)
-	if src == nil {
-		if src, err = tool.sources(ctx, dir); err != nil {
-			return nil, err
-		}
-		b.writeIndex(dir, src)
+	src, err := b.recipe(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
-	out.GoVersion = src.GoVersion
-	out.Sources = digest([]any{buildRecipe, src.GoVersion, src.digest, string(parts.section), digest(parts.assets)})
+	out.GoVersion = src.tool
+	out.Sources = digest([]any{buildRecipe, src.tool, src.digest, string(parts.section), digest(parts.assets)})
 	if out.Module = b.cached(out.Sources); out.Module != nil {
 		out.Cached = true
 	} else {
-		code, err := tool.build(ctx, dir)
+		code, err := src.compile(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -93,7 +93,11 @@ func (t *goTool) run(ctx context.Context, dir string, args ...string) ([]byte, e
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: %s: %w", dir, context.Cause(ctx))
 	}
-	e := &BuildError{Dir: dir, Step: "go " + args[0], Cause: err, Output: text.text()}
+	step := filepath.Base(t.path)
+	if step == "go" {
+		step += " " + args[0]
+	}
+	e := &BuildError{Dir: dir, Step: step, Cause: err, Output: text.text()}
 	e.Remedy = remedyFor(e.Output)
 	return nil, e
 }

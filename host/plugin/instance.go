@@ -73,7 +73,11 @@ func (p *Plugin) newCall(op abi.Op, seed int64) *call {
 func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
 	// No name, no start functions: instances are many, and _initialize is a call like others.
 	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	ctx, slab := withSlab(ctx)
+	room := 0
+	if p.image != nil {
+		room = len(p.image.memory) + headroom
+	}
+	ctx, slab := withSlab(ctx, room)
 	mod, err := p.rt.InstantiateModule(ctx, p.compiled, cfg)
 	if err != nil {
 		return nil, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
@@ -119,6 +123,9 @@ func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, 
 }
 
 func (in *instance) size() uint32 { return in.mod.Memory().Size() }
+
+// weight is about what an instance takes of the host's memory, in bytes.
+func (in *instance) weight() int64 { return int64(cap(in.slab.buf)) + 1<<20 }
 
 // close must not run while a call is in the guest.
 func (in *instance) close() {
@@ -214,7 +221,7 @@ func (in *instance) typed(c *call, err error) error {
 // outOfMemory guesses whether a trap is the guest's way to say that memory.grow failed: the Go
 // runtime writes so, others trap with their memory almost full.
 func (in *instance) outOfMemory(c *call) bool {
-	if strings.Contains(string(c.stderr.buf), "out of memory") {
+	if strings.Contains(string(c.stderr.buf), "out of memory") || c.panicText == "out of memory" {
 		return true
 	}
 	limit := uint64(in.p.limits.MemoryMiB) << 20

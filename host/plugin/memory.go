@@ -12,6 +12,8 @@ type slab struct {
 	buf []byte
 	top int // what lies above is zero
 	max uint64
+	// room is how much it begins with.
+	room int
 	// cut makes the next Reallocate shrink to so many bytes instead.
 	cut int
 }
@@ -25,7 +27,11 @@ func (s *slab) Reallocate(size uint64) []byte {
 		return s.buf
 	}
 	if n := int(size); n > cap(s.buf) {
-		grown := make([]byte, n, min(max(2*n, n+1<<20), max(int(s.max), n)))
+		room := s.room
+		if s.buf != nil {
+			room = 2 * n
+		}
+		grown := make([]byte, n, max(n, min(room, int(s.max))))
 		copy(grown, s.buf)
 		s.buf = grown
 	} else {
@@ -39,9 +45,9 @@ func (s *slab) Reallocate(size uint64) []byte {
 // does not: views into the memory stay valid whatever becomes of the instance.
 func (s *slab) Free() {}
 
-// withSlab makes the instance that is made under ctx have a slab.
-func withSlab(ctx context.Context) (context.Context, *slab) {
-	s := &slab{}
+// withSlab makes the instance that is made under ctx have a slab with room for so many bytes.
+func withSlab(ctx context.Context, room int) (context.Context, *slab) {
+	s := &slab{room: room}
 	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(
 		func(_, limit uint64) experimental.LinearMemory {
 			s.max = limit

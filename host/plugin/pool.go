@@ -27,7 +27,7 @@ func (l *pool) take(e *Engine) *instance {
 	}
 	in := l.idle[len(l.idle)-1]
 	l.idle = l.idle[:len(l.idle)-1]
-	e.idle.Add(-int64(in.size()))
+	e.idle.Add(-in.weight())
 	return in
 }
 
@@ -35,13 +35,13 @@ func (l *pool) take(e *Engine) *instance {
 func (l *pool) put(e *Engine, in *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	full := len(l.idle) >= e.nCores || e.idle.Load()+int64(in.size()) > e.opt.InstanceBytes
+	full := len(l.idle) >= e.nCores || e.idle.Load()+in.weight() > e.opt.InstanceBytes
 	if full || !in.fit() || in.p.isClosed() {
 		in.close()
 		return
 	}
 	l.idle = append(l.idle, in)
-	e.idle.Add(int64(in.size()))
+	e.idle.Add(in.weight())
 }
 
 func (l *pool) drain(e *Engine) {
@@ -131,10 +131,10 @@ func (p *Plugin) ownInstance(ctx context.Context) (*instance, error) {
 	return p.ready(ctx)
 }
 
-// observe notes what an instance has come to weigh: its memory and about a MiB around it.
+// observe notes what an instance has come to weigh.
 func (p *Plugin) observe(in *instance) {
-	if w := int64(in.size()) + 1<<20; w > p.weight.Load() {
-		p.weight.Store(w)
+	for w, most := in.weight(), p.weight.Load(); w > most && !p.weight.CompareAndSwap(most, w); {
+		most = p.weight.Load()
 	}
 }
 
