@@ -108,6 +108,15 @@ func (s NewSpec) copySDK() error {
 	if _, err := s.copy(s.Lang + "-sdk"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	for from, to := range otherSDKs(s.Lang) {
+		text, err := plugins.OtherSDKs.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(s.Dir, filepath.FromSlash(to)), text); err != nil {
+			return err
+		}
+	}
 	if s.Lang != "go" {
 		return nil
 	}
@@ -121,6 +130,21 @@ func (s NewSpec) copySDK() error {
 		}
 		return write(filepath.Join(s.Dir, "wevalr", "plugins", filepath.FromSlash(name)), text)
 	})
+}
+
+// otherSDKs says where the files of a language's SDK stand in a plugin.
+func otherSDKs(lang string) map[string]string {
+	switch lang {
+	case "c":
+		return map[string]string{"sdk/c/wevalr.h": "wevalr.h"}
+	case "assemblyscript":
+		return map[string]string{"sdk/assemblyscript/assembly/wevalr.ts": "assembly/wevalr.ts"}
+	case "rust":
+		return map[string]string{
+			"sdk/rust/src/lib.rs": "src/wevalr/mod.rs", "sdk/rust/src/json.rs": "src/wevalr/json.rs", "sdk/rust/src/env.rs": "src/wevalr/env.rs",
+		}
+	}
+	return nil
 }
 
 // copy writes one folder of the templates and lists its files.
