@@ -138,7 +138,7 @@ func TestJudge_ReplyWinsOverCancel(t *testing.T) {
 	fast, cancel := context.WithCancelCause(context.Background())
 	cancel(ErrFailFast)
 	good := &wire.Episode{OK: true, Traces: []wire.Trace{{OK: true}}}
-	exited := &server.ExitedError{Code: 23}
+	exited := &server.ExitedError{Ending: server.Ending{Code: 23}}
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		b    brought

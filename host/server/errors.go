@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
@@ -12,74 +11,41 @@ import (
 	"github.com/wevalr/wevalr/zmqio"
 )
 
-// ExitedError says that the env-server's process has ended: with a code, 0 included, xor by a signal.
-// Every call of the generation gets the same value.
+// ExitedError says that the env-server's process has ended. Every call of the generation gets the same
+// value.
 type ExitedError struct {
-	Attempt, Instance, Generation int
-	PID                           int
-	Code                          int            // meaningful when Signal is 0
-	Signal                        syscall.Signal // 0: it exited by itself
-	CoreDumped                    bool
-	Requested                     bool // by our own Stop
-	Uptime                        time.Duration
-	InFlight                      int  // rollouts on the wire when it died
-	Drained                       bool // every call had left when the error was delivered
-	LogPath                       string
-	LogRel                        string
-	Tail                          []string // the last lines it said
+	Life
+	Ending
+	CoreDumped bool
+	Requested  bool // by our own Stop
+	Uptime     time.Duration
+	InFlight   int  // rollouts on the wire when it died
+	Drained    bool // every call had left when the error was delivered
 }
 
-// How says how it ended: "exited with code 23", "was ended by signal 9 (killed)".
-func (e *ExitedError) How() string {
-	if e.Signal != 0 {
-		return fmt.Sprintf("was ended by signal %d (%v)", int(e.Signal), e.Signal)
-	}
-	return fmt.Sprintf("exited with code %d", e.Code)
+func (e *ExitedError) text() string {
+	return fmt.Sprintf(" %s after %s; %s in flight", e.How(), seconds(e.Uptime), rolloutsWere(e.InFlight))
 }
 
-func (e *ExitedError) Error() string {
-	return fmt.Sprintf("env-server (generation %d, pid %d) %s after %s; %s in flight; log: %s%s",
-		e.Generation, e.PID, e.How(), seconds(e.Uptime), rolloutsWere(e.InFlight), e.LogPath, tailText(e.Tail))
-}
+func (e *ExitedError) Error() string { return e.who() + e.text() + e.log() }
 
 // Failure is {server, exited} with the facts.
 func (e *ExitedError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "exited", "env-server (generation %d) %s after %s; %s in flight",
-		e.Generation, e.How(), seconds(e.Uptime), rolloutsWere(e.InFlight))
-	f.Server = &failure.ServerFacts{
-		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID,
-		UptimeS: e.Uptime.Seconds(), Log: e.LogRel, Tail: e.Tail,
-	}
-	if e.Signal != 0 {
-		f.Server.Signal, f.Server.SignalName = int(e.Signal), e.Signal.String()
-	} else {
-		code := e.Code
-		f.Server.Code = &code
-	}
+	f := e.failed("exited", "%s", e.text())
+	f.Server.UptimeS = e.Uptime.Seconds()
+	e.put(f.Server)
 	return f
 }
 
-// ConnLostError says that the connection ended while the process, as far as can be seen, lives.
+// ConnLostError says that the connection ended while the process, as far as can be seen, lived.
 type ConnLostError struct {
-	Attempt, Instance, Generation int
-	PID                           int    // 0 for a server that somebody else runs
-	Address                       string // set for a server that somebody else runs
-	Cause                         error
-	Uptime                        time.Duration
-	InFlight                      int
-	Exit                          *ExitedError  // how the process ended once it was told to; nil: it was not, or did not
-	StopTook                      time.Duration // from being told to until Exit
-	LogPath, LogRel               string
-	Tail                          []string
-}
-
-// after says what was in flight, and how the process then ended.
-func (e *ConnLostError) after() string {
-	s := rolloutsWere(e.InFlight) + " in flight"
-	if e.Exit != nil {
-		s += fmt.Sprintf("; told to end, it %s after %s", e.Exit.How(), seconds(e.StopTook))
-	}
-	return s
+	Life
+	Address  string // set for a server that somebody else runs
+	Cause    error
+	Uptime   time.Duration
+	InFlight int
+	Exit     *ExitedError  // how the process ended once it was told to; nil: it was not, or did not
+	StopTook time.Duration // from being told to until Exit
 }
 
 // why is the cause. An answer of a form that zmqio does not know is one of a newer protocol.
@@ -90,13 +56,21 @@ func (e *ConnLostError) why() string {
 	return fmt.Sprint(e.Cause)
 }
 
+// text says why, what was in flight, and how the process then ended.
+func (e *ConnLostError) text() string {
+	s := fmt.Sprintf("%s; %s in flight", e.why(), rolloutsWere(e.InFlight))
+	if e.Exit != nil {
+		s += fmt.Sprintf("; told to end, it %s after %s", e.Exit.How(), seconds(e.StopTook))
+	}
+	return s
+}
+
 func (e *ConnLostError) Error() string {
 	if e.Address != "" {
-		return fmt.Sprintf("env-server at %s: connection lost after %s: %s; %s in flight; whether its process lives cannot be seen from here",
-			e.Address, seconds(e.Uptime), e.why(), rolloutsWere(e.InFlight))
+		return fmt.Sprintf("env-server at %s: connection lost after %s: %s; whether its process lives cannot be seen from here",
+			e.Address, seconds(e.Uptime), e.text())
 	}
-	return fmt.Sprintf("env-server (generation %d, pid %d): connection lost after %s, though its process lived: %s; %s; log: %s%s",
-		e.Generation, e.PID, seconds(e.Uptime), e.why(), e.after(), e.LogPath, tailText(e.Tail))
+	return fmt.Sprintf("%s: connection lost after %s, though its process lived: %s%s", e.who(), seconds(e.Uptime), e.text(), e.log())
 }
 
 // Unwrap gives what the wire saw.
@@ -104,12 +78,8 @@ func (e *ConnLostError) Unwrap() error { return e.Cause }
 
 // Failure is {server, connection_lost} with the facts.
 func (e *ConnLostError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "connection_lost", "env-server (generation %d): connection lost after %s: %s; %s",
-		e.Generation, seconds(e.Uptime), e.why(), e.after())
-	f.Server = &failure.ServerFacts{
-		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID,
-		UptimeS: e.Uptime.Seconds(), Log: e.LogRel, Tail: e.Tail,
-	}
+	f := e.failed("connection_lost", ": connection lost after %s: %s", seconds(e.Uptime), e.text())
+	f.Server.UptimeS = e.Uptime.Seconds()
 	return f
 }
 
@@ -192,30 +162,4 @@ func (e *TooLargeError) Unwrap() error { return e.Cause }
 // Failure is {server, too_large}.
 func (e *TooLargeError) Failure() *failure.Failure {
 	return failure.New(failure.Server, "too_large", "%v", e.Cause)
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-
-func rolloutsWere(n int) string {
-	if n == 1 {
-		return "1 rollout was"
-	}
-	return fmt.Sprintf("%d rollouts were", n)
-}
-
-// tailText renders the last lines for a person; records hold all of them.
-func tailText(tail []string) string {
-	if len(tail) == 0 {
-		return ""
-	}
-	const shown = 10
-	if len(tail) > shown {
-		tail = tail[len(tail)-shown:]
-	}
-	return "\nlast lines:\n  " + strings.Join(tail, "\n  ")
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

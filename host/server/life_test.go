@@ -143,6 +143,7 @@ func TestServer_Exit_SocketHeld(t *testing.T) {
 	if err := syscall.Kill(holderOf(t, x.Tail), syscall.SIGKILL); err != nil {
 		t.Errorf("the holder is gone: %v", err)
 	}
+	until(t, "the holder's end", func() bool { return len(marked(markOf(sp))) == 0 })
 }
 
 // Scenario 13: the server hangs up and lives; it is stopped.

@@ -3,86 +3,57 @@ package server
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 )
 
-// WorkerLostError says that a worker of the env-server's pool has ended, with a code xor by a signal,
-// while the env-server itself lives and does not notice.
+// WorkerLostError says that a worker of the env-server's pool has ended, while the env-server itself
+// lives and does not notice.
 type WorkerLostError struct {
-	Attempt, Instance, Generation int
-	PID                           int // the worker's
-	Leader                        int
-	Argv                          []string
-	Code                          int            // meaningful when Signal is 0
-	Signal                        syscall.Signal // 0: it exited by itself
-	InFlight                      int            // rollouts of the whole pool
-	LogPath, LogRel               string
-	Tail                          []string // of the whole pool
+	Life
+	Ending
+	Worker   int // its process id
+	Argv     []string
+	InFlight int // rollouts of the whole pool
 }
 
-func (e *WorkerLostError) how() string {
-	if e.Signal != 0 {
-		return fmt.Sprintf("was ended by signal %d (%v)", int(e.Signal), e.Signal)
-	}
-	return fmt.Sprintf("exited with code %d", e.Code)
-}
+func (e *WorkerLostError) text() string { return fmt.Sprintf(": its worker %d %s", e.Worker, e.How()) }
 
 func (e *WorkerLostError) Error() string {
-	return fmt.Sprintf("env-server (generation %d, pid %d): its worker %d %s, and the pool goes on without it; %s in flight; log: %s%s",
-		e.Generation, e.Leader, e.PID, e.how(), rolloutsWere(e.InFlight), e.LogPath, tailText(e.Tail))
+	return fmt.Sprintf("%s%s, and the pool goes on without it; %s in flight%s", e.who(), e.text(), rolloutsWere(e.InFlight), e.log())
 }
 
 // Failure is {server, worker_lost} with the worker's facts.
 func (e *WorkerLostError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "worker_lost", "env-server (generation %d): its worker %d %s", e.Generation, e.PID, e.how())
-	f.Server = &failure.ServerFacts{
-		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID, Log: e.LogRel, Tail: e.Tail,
-	}
-	if e.Signal != 0 {
-		f.Server.Signal, f.Server.SignalName = int(e.Signal), e.Signal.String()
-	} else {
-		code := e.Code
-		f.Server.Code = &code
-	}
+	f := e.failed("worker_lost", "%s", e.text())
+	f.Server.PID = e.Worker
+	e.put(f.Server)
 	return f
 }
 
 // StalledError says that nothing came back for a rollout for longer than the operator allows.
 type StalledError struct {
-	Attempt, Instance, Generation int
-	PID                           int
-	Silent                        time.Duration // since the last delta, or since it was sent
-	Deltas                        int64         // that had come before
-	First                         bool          // first_reply: nothing ever came of this generation
-	LogPath, LogRel               string
-	Tail                          []string
+	Life
+	Silent time.Duration // since the last delta, or since it was sent
+	Deltas int64         // that had come before
+	First  bool          // first_reply: nothing ever came of this generation
 
 	at       time.Time // when it was noticed
 	received int64     // replies that the connection had brought by then
 }
 
-func (e *StalledError) what() string {
+func (e *StalledError) text() string {
 	if e.First {
-		return fmt.Sprintf("nothing came back for the first rollout within %s (first_reply)", seconds(e.Silent))
+		return fmt.Sprintf(": nothing came back for the first rollout within %s (first_reply)", seconds(e.Silent))
 	}
-	return fmt.Sprintf("nothing came back for a rollout for %s, after %d deltas (stall_after)", seconds(e.Silent), e.Deltas)
+	return fmt.Sprintf(": nothing came back for a rollout for %s, after %d deltas (stall_after)", seconds(e.Silent), e.Deltas)
 }
 
-func (e *StalledError) Error() string {
-	return fmt.Sprintf("env-server (generation %d, pid %d): %s; log: %s%s", e.Generation, e.PID, e.what(), e.LogPath, tailText(e.Tail))
-}
+func (e *StalledError) Error() string { return e.who() + e.text() + e.log() }
 
 // Failure is {server, stalled}.
-func (e *StalledError) Failure() *failure.Failure {
-	f := failure.New(failure.Server, "stalled", "env-server (generation %d): %s", e.Generation, e.what())
-	f.Server = &failure.ServerFacts{
-		Attempt: e.Attempt, Instance: e.Instance, Generation: e.Generation, PID: e.PID, Log: e.LogRel, Tail: e.Tail,
-	}
-	return f
-}
+func (e *StalledError) Failure() *failure.Failure { return e.failed("stalled", "%s", e.text()) }
 
 // UnresponsiveError is a hint: a living server does not answer health.
 type UnresponsiveError struct {

@@ -105,9 +105,8 @@ func (m *monitor) lookForSilence(now time.Time) {
 
 func (s *Server) stalled(c *inflight, silent time.Duration, first bool) *StalledError {
 	return &StalledError{
-		Attempt: s.spec.Attempt, Instance: s.spec.Instance, Generation: s.spec.Generation, PID: s.PID(),
-		Silent: silent, Deltas: c.seen.Deltas(), First: first, LogPath: s.spec.LogPath, LogRel: s.spec.LogRel,
-		Tail: s.tail(), at: time.Now(), received: s.client.Stats().Received,
+		Life: s.life(), Silent: silent, Deltas: c.seen.Deltas(), First: first,
+		at: time.Now(), received: s.client.Stats().Received,
 	}
 }
 

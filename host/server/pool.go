@@ -74,14 +74,7 @@ func (m *monitor) lookAtWorkers(now time.Time) (lost *WorkerLostError) {
 // workerExited tells of a worker's end, and returns it where on_worker_exit makes it the pool's.
 func (m *monitor) workerExited(c child, w *worker) *WorkerLostError {
 	e := &WorkerLostError{
-		Attempt: m.spec.Attempt, Instance: m.spec.Instance, Generation: m.spec.Generation,
-		PID: c.pid, Leader: m.proc.PID(), Argv: w.argv, InFlight: m.barrier.inFlight(),
-		LogPath: m.spec.LogPath, LogRel: m.spec.LogRel, Tail: m.tail(),
-	}
-	if c.status.Signaled() {
-		e.Signal = c.status.Signal()
-	} else {
-		e.Code = c.status.ExitStatus()
+		Life: m.life(), Ending: endingOf(c.status), Worker: c.pid, Argv: w.argv, InFlight: m.barrier.inFlight(),
 	}
 	m.emit(EventWorkerExited, e)
 	log := m.spec.Logger.With(m.who(), slog.Int("pid", c.pid), slog.String("err", firstLine(e.Error())))

@@ -63,7 +63,7 @@ func TestServer_WorkerLost(t *testing.T) {
 			r := row{how: how}
 			var x *WorkerLostError
 			refused := run(t, s, task{Do: "reply"})
-			if !errors.As(refused.err, &x) || x.Signal != r.signal() || x.Signal == 0 && x.Code != 23 || x.Leader != s.PID() || x.PID == s.PID() || len(x.Tail) == 0 {
+			if !errors.As(refused.err, &x) || x.Signal != r.signal() || x.Signal == 0 && x.Code != 23 || x.PID != s.PID() || x.Worker == s.PID() || len(x.Tail) == 0 {
 				t.Fatalf("got %v, want the lost worker at once", refused.err)
 			}
 			if f := failure.Of(x); f.Kind != "worker_lost" || (f.Server.Code != nil) == (f.Server.Signal != 0) {

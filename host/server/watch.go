@@ -141,22 +141,19 @@ func (s *Server) ended(out outcome, drained bool) error {
 
 func (s *Server) connLostError(cause error) *ConnLostError {
 	return &ConnLostError{
-		Attempt: s.spec.Attempt, Instance: s.spec.Instance, Generation: s.spec.Generation, PID: s.PID(),
-		Address: s.spec.Address, Cause: cause, Uptime: time.Since(s.started), InFlight: s.barrier.inFlight(),
-		LogPath: s.spec.LogPath, LogRel: s.spec.LogRel, Tail: s.tail(),
+		Life: s.life(), Address: s.spec.Address, Cause: cause, Uptime: time.Since(s.started), InFlight: s.barrier.inFlight(),
 	}
 }
 
 func (s *Server) exitedError(x procwatch.Exit, inFlight int, drained bool) *ExitedError {
 	e := &ExitedError{
-		Attempt: s.spec.Attempt, Instance: s.spec.Instance, Generation: s.spec.Generation,
-		PID: s.proc.PID(), Code: x.Code, CoreDumped: x.CoreDumped, Requested: x.Requested,
+		Life: s.life(), Ending: Ending{Code: x.Code}, CoreDumped: x.CoreDumped, Requested: x.Requested,
 		Uptime: x.Uptime, InFlight: inFlight, Drained: drained,
-		LogPath: s.spec.LogPath, LogRel: s.spec.LogRel, Tail: lines(x.Tail),
 	}
 	if x.Signaled {
-		e.Signal, e.Code = x.Signal, 0
+		e.Ending = Ending{Signal: x.Signal}
 	}
+	e.Tail = lines(x.Tail)
 	return e
 }
 
