@@ -224,7 +224,7 @@ func groupOf(pid int) string {
 func (b *bench) clean(t *testing.T, within time.Duration, but ...string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		left := slices.DeleteFunc(b.left(), func(name string) bool { return slices.Contains(but, name) })
