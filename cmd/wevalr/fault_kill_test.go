@@ -24,17 +24,18 @@ func kills(normal, all int) int {
 // run then ends with all that it should have.
 func TestKill_AnyMoment_NothingLives(t *testing.T) {
 	t.Parallel()
+	n := kills(10, 50)
+	plan := []string{"-n", "50", "-r", fmt.Sprint(n * 4 / 5), "--set", "tasks.shuffle=true"}
 	b := newBench(t, habits{}, "", "max_concurrent = 8", soakScore)
 	wevalrIn(t, b, 0, "run", "eval.toml", "--dry-run") // builds the plugin
 	began := time.Now()                                // a life that is let be, to know how long one is
-	wevalrIn(t, b, 0, "run", "eval.toml", "-o", "whole", "-n", "50", "-r", "8")
+	wevalrIn(t, b, 0, append([]string{"run", "eval.toml", "-o", "whole"}, plan...)...)
 	whole := time.Since(began)
 	b.clean(t, 0)
 	if err := os.Remove(filepath.Join(b.dir, "ledger")); err != nil {
 		t.Fatal(err)
 	}
 
-	n := kills(10, 50)
 	var slowest time.Duration
 	stubborn, reached, levels := 0, 0, map[string]int{}
 	for range n {
@@ -43,7 +44,7 @@ func TestKill_AnyMoment_NothingLives(t *testing.T) {
 			stubborn++
 		}
 		b.habits(t, h)
-		p := b.goOn(t, "-n", "50", "-r", "8")
+		p := b.goOn(t, plan...)
 		select {
 		case <-time.After(rand.N(2 * whole)):
 		case <-p.done:
@@ -58,7 +59,7 @@ func TestKill_AnyMoment_NothingLives(t *testing.T) {
 		slowest = max(slowest, b.swept(t))
 	}
 	b.habits(t, habits{Grandchild: true})
-	if code := b.goOn(t, "-n", "50", "-r", "8").exit(t); code != 0 {
+	if code := b.goOn(t, plan...).exit(t); code != 0 {
 		t.Fatalf("exit code at last: got %d want 0", code)
 	}
 	b.clean(t, 0)
