@@ -31,7 +31,9 @@ const (
 )
 
 // meterVersion says how fuel is counted. Equal versions burn equal fuel.
-func meterVersion() string { return fmt.Sprintf("%s depth %d", meter.Version, maxDepth) }
+func meterVersion() string {
+	return fmt.Sprintf("%s depth %d host %d/%d", meter.Version, maxDepth, hostCall, hostByte)
+}
 
 var (
 	errFuel  = errors.New("out of fuel")
