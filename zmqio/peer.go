@@ -140,12 +140,9 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 		return protocolf("run with the id %q of an unanswered one", req.ID)
 	}
 	p.runs.Go(func() {
-		defer func() {
-			p.held.Add(-size)
-			<-p.live
-		}()
+		defer func() { <-p.live }()
 		defer cancel(nil)
-		p.work(runCtx, req)
+		p.work(runCtx, req, size)
 		s.mu.Lock()
 		if s.runs[req.ID] == req {
 			delete(s.runs, req.ID)
@@ -156,7 +153,7 @@ func (p *peer) start(ctx context.Context, req *Request) error {
 }
 
 // work waits for a place and runs the handler. Without one, a cancelled run is answered all the same.
-func (p *peer) work(ctx context.Context, req *Request) {
+func (p *peer) work(ctx context.Context, req *Request, size int64) {
 	places := p.server.places
 	if places != nil {
 		select {
@@ -165,7 +162,9 @@ func (p *peer) work(ctx context.Context, req *Request) {
 		case <-ctx.Done():
 		}
 	}
-	req.finish(p.server.handler(ctx, req))
+	reply := p.server.handler(ctx, req)
+	p.held.Add(-size) // before the reply, after which the client may ask for as much again
+	req.finish(reply)
 }
 
 // write sends what is queued, and flushes when nothing is. It returns nil when the connection ended.

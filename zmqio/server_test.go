@@ -294,11 +294,6 @@ func TestServer_HeldBytes_CutsOff(t *testing.T) {
 			wantAnswer(t, p, "c", "reply", "true")
 			wantAnswer(t, p, id, "reply", "aborted")
 		}
-		until(t, "the giving back", func() bool { // it follows the answer
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return len(s.runs) == 0
-		})
 		p.say(t, "h", "health", strings.Repeat("x", 900)) // no run, and answered before the next is read
 		wantAnswer(t, p, "h", "reply", "well")
 	}
@@ -312,7 +307,7 @@ func TestServer_HeldBytes_CutsOff(t *testing.T) {
 	for range 41 {
 		await(t, "an end", h.ended)
 	}
-	other.say(t, "1", "run", half+half)
+	other.say(t, "3", "run", half+half) // the id of the one that was cut off may still be known
 	await(t, "the other's start", h.started)
 }
 
