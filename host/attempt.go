@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/wevalr/wevalr/host/config"
@@ -116,7 +117,11 @@ func (a *attempt) execute(ctx context.Context) *ending {
 
 	end := &ending{}
 	var servers rollout.Servers = noServers{}
-	if a.anythingOwed() {
+	owed := a.anythingOwed()
+	if !owed && a.owed != nil {
+		a.progress.Notice("retry: no rollout ended in such an error; " + kinds(a.run.Failures(a.cfg.Tasks.NumRollouts)))
+	}
+	if owed {
 		set, err := a.startServersUnless(ctx, stops.drain)
 		if err != nil {
 			end.interrupted = int(stops.code.Load())
@@ -172,6 +177,18 @@ func (a *attempt) anythingOwed() bool {
 		}
 	}
 	return false
+}
+
+// kinds lists what kinds of failure a run has, for who asked for others.
+func kinds(all []journal.FailureCount) string {
+	if len(all) == 0 {
+		return "the run has no errors"
+	}
+	names := make([]string, len(all))
+	for i, f := range all {
+		names[i] = fmt.Sprintf("%s (%d)", f.Kind, f.Count)
+	}
+	return "the run has: " + strings.Join(names, ", ")
 }
 
 // interval is how often progress is printed: a person at a terminal looks more often than a log.

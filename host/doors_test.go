@@ -15,10 +15,11 @@ const module = "github.com/wevalr/wevalr/"
 // doors says which rooms of ours each room may import, directly: docs/rationale.md, "Why are the doors
 // a test?". A room that is not listed may import nothing of ours.
 var doors = map[string][]string{
-	"cmd/wevalr":     {"host"},
-	"host":           {"host/", "plugins/abi", "procwatch"},
-	"host/config":    {"host/failure"},
-	"host/plugin":    {"plugins/abi", "host/plugin/meter", "host/scan", "host/failure"},
+	"cmd/wevalr":  {"host"},
+	"host":        {"host/", "plugins/abi", "procwatch"},
+	"host/config": {"host/failure"},
+	// plugins, and the prebuilt interpreter in it, are sources and bytes: what a script is built with.
+	"host/plugin":    {"plugins/abi", "host/plugin/meter", "host/scan", "host/failure", "plugins", "plugins/script/prebuilt"},
 	"host/wire":      {"host/scan", "host/failure"},
 	"host/server":    {"procwatch", "zmqio", "host/wire", "host/failure"},
 	"host/envserver": {"zmqio", "host/wire", "host/failure"},

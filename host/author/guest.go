@@ -282,7 +282,7 @@ type env struct {
 }
 
 // Run implements plugin.Env.
-func (e *env) Run(ctx context.Context, req abi.EnvRequest) (int, *abi.Episode, error) {
+func (e *env) Run(ctx context.Context, _ int, req abi.EnvRequest) (int, *abi.Episode, error) {
 	e.mu.Lock()
 	e.calls++
 	e.running++

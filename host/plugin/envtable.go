@@ -13,10 +13,11 @@ import (
 
 // Env runs requests to the env-server for a rollout. It is called from many goroutines.
 type Env interface {
-	// Run drives one run and returns when it has ended, soon after ctx has. ref is the caller's
+	// Run drives one run and returns when it has ended, soon after ctx has. call numbers the guest's
+	// requests from 0, in the order in which it made them. ref is the caller's
 	// name for the episode, view what the guest may see of it. An *abi.EnvError reaches the guest as
 	// it is; other errors are mapped.
-	Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.Episode, err error)
+	Run(ctx context.Context, call int, req abi.EnvRequest) (ref int, view *abi.Episode, err error)
 }
 
 var (
@@ -81,7 +82,7 @@ func (t *envTable) start(ctx context.Context, raw []byte) int32 {
 	t.handles[id] = h
 	t.running++
 	t.wg.Go(func() {
-		ref, view, err := t.env.Run(rctx, req)
+		ref, view, err := t.env.Run(rctx, int(id)-1, req)
 		if err == nil && view == nil {
 			view = &abi.Episode{}
 		}

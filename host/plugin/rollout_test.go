@@ -22,7 +22,7 @@ type fakeEnv struct {
 	running int
 }
 
-func (e *fakeEnv) Run(ctx context.Context, req abi.EnvRequest) (int, *abi.Episode, error) {
+func (e *fakeEnv) Run(ctx context.Context, _ int, req abi.EnvRequest) (int, *abi.Episode, error) {
 	e.mu.Lock()
 	e.started++
 	e.running++

@@ -26,7 +26,6 @@ type env struct {
 	origin origin
 
 	mu       sync.Mutex
-	calls    int
 	held     int64
 	episodes []*wire.Episode // all that came back, by ref; those of failed calls too
 	usage    wire.Usage
@@ -40,8 +39,8 @@ type env struct {
 
 // Run sends one `run` for the plugin, under the same bound as everybody's. The plugin's ctx ends with
 // its call; the server's end is reported as *abi.EnvError and ends nothing of the plugin.
-func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.Episode, err error) {
-	o, err := v.begin()
+func (v *env) Run(ctx context.Context, call int, req abi.EnvRequest) (ref int, view *abi.Episode, err error) {
+	o, err := v.begin(call)
 	if err != nil {
 		return 0, nil, v.refuse(ctx, err, server.Reply{})
 	}
@@ -70,12 +69,11 @@ func (v *env) Run(ctx context.Context, req abi.EnvRequest) (ref int, view *abi.E
 }
 
 // begin numbers a call.
-func (v *env) begin() (origin, error) {
+func (v *env) begin(call int) (origin, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	o := v.origin
-	o.call = v.calls
-	v.calls++
+	o.call = call
 	return o, v.fatal
 }
 

@@ -278,7 +278,7 @@ type env struct {
 	prompts []string
 }
 
-func (e *env) Run(ctx context.Context, req abi.EnvRequest) (int, *abi.Episode, error) {
+func (e *env) Run(ctx context.Context, _ int, req abi.EnvRequest) (int, *abi.Episode, error) {
 	e.mu.Lock()
 	e.n++
 	e.running++
