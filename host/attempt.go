@@ -113,7 +113,9 @@ func (a *attempt) execute(ctx context.Context) *ending {
 	defer unwatch()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stops := a.watch(watched, cancel, "wevalr resume "+a.run.Dir(), a.progress.Notice, a.leave)
+	stops := a.watch(watched, cancel, operator{
+		say: a.progress.Notice, draining: a.progress.Draining, leave: a.leave, resume: "wevalr resume " + a.run.Dir(),
+	})
 
 	end := &ending{}
 	var servers rollout.Servers = noServers{}

@@ -17,23 +17,31 @@ func (e *interruptedError) Error() string { return "interrupted" }
 
 var errInterrupted = errors.New("interrupted: what is in flight is cancelled")
 
+// operator is how a run talks with who interrupts it.
+type operator struct {
+	say      func(string) // prints one line
+	draining func()       // shows what is left, counted down
+	leave    func(code int)
+	resume   string // the command that goes on
+}
+
 // interrupts turn the operator's signals into the two ends of a run: the first drains, the second
 // cancels, SIGTERM and SIGHUP do both at once, the third leaves at once.
 type interrupts struct {
+	operator
 	drain  chan struct{}
 	code   atomic.Int32 // 0, or the exit code of the first signal
 	cancel context.CancelCauseFunc
-	resume string // the command that goes on
 }
 
-// watch reads signals until ctx ends. say prints one line for the operator; leave must not return.
-func (h *Host) watch(ctx context.Context, cancel context.CancelCauseFunc, resume string, say func(string), leave func(code int)) *interrupts {
-	in := &interrupts{drain: make(chan struct{}), cancel: cancel, resume: resume}
+// watch reads signals until ctx ends.
+func (h *Host) watch(ctx context.Context, cancel context.CancelCauseFunc, op operator) *interrupts {
+	in := &interrupts{operator: op, drain: make(chan struct{}), cancel: cancel}
 	go func() {
 		for n := 0; ; {
 			select {
 			case sig := <-h.signals:
-				n = in.take(sig, n, say, leave)
+				n = in.take(sig, n)
 			case <-ctx.Done():
 				return
 			}
@@ -42,8 +50,9 @@ func (h *Host) watch(ctx context.Context, cancel context.CancelCauseFunc, resume
 	return in
 }
 
-// take handles one signal after n steps were made, and tells how many are now.
-func (in *interrupts) take(sig os.Signal, n int, say func(string), leave func(int)) int {
+// take handles one signal after n steps were made, and tells how many are now. It acts before it
+// speaks: a terminal may be slow.
+func (in *interrupts) take(sig os.Signal, n int) int {
 	code := ExitTerminated
 	if sig == os.Interrupt {
 		code = ExitInterrupt
@@ -58,13 +67,14 @@ func (in *interrupts) take(sig os.Signal, n int, say func(string), leave func(in
 	}
 	switch step {
 	case 1:
-		say("interrupted: nothing new is dispatched, what is in flight finishes; interrupt again to cancel it; go on later with: " + in.resume)
+		in.say("interrupted: nothing new is dispatched, what is in flight finishes; interrupt again to cancel it; go on later with: " + in.resume)
+		in.draining()
 	case 2:
-		say("interrupted: what is in flight is cancelled; interrupt again to leave at once")
 		in.cancel(errInterrupted)
+		in.say("interrupted: what is in flight is cancelled; interrupt again to leave at once; go on later with: " + in.resume)
 	default:
-		say(fmt.Sprintf("interrupted %d times: leaving at once", step))
-		leave(int(in.code.Load()))
+		in.say(fmt.Sprintf("interrupted %d times: leaving at once", step))
+		in.leave(int(in.code.Load()))
 	}
 	return step
 }

@@ -264,3 +264,20 @@ func FuzzClean(f *testing.F) {
 		}
 	})
 }
+
+// While a run drains, what is left is counted down, however rarely it is printed else.
+func TestProgress_Draining_CountsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := Start(&out, Options{Interval: time.Hour, Planned: 10})
+		p.Dispatched("a", 0)
+		p.Draining()
+		p.Draining() // once is enough
+		time.Sleep(3500 * time.Millisecond)
+		synctest.Wait()
+		if got := strings.Count(out.String(), "1 running"); got != 3 {
+			t.Errorf("got %d lines in 3.5 s, want 3:\n%s", got, out.String())
+		}
+		p.Close()
+	})
+}

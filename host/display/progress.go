@@ -39,6 +39,9 @@ type Progress struct {
 	stop  chan struct{}
 	done  chan struct{} // closed when the writing goroutine has ended
 
+	drain   chan struct{}
+	drained sync.Once
+
 	out sync.Mutex // held while w is written
 	w   io.Writer
 
@@ -76,7 +79,7 @@ func Start(w io.Writer, opt Options) *Progress {
 		opt.Interval = 5 * time.Second
 	}
 	p := &Progress{
-		w: w, opt: opt, notes: make(chan note, 64), stop: make(chan struct{}), done: make(chan struct{}), start: time.Now(),
+		w: w, opt: opt, notes: make(chan note, 64), stop: make(chan struct{}), done: make(chan struct{}), drain: make(chan struct{}), start: time.Now(),
 		finished: opt.Finished, flying: map[flight]time.Time{}, kinds: map[string]bool{}, means: map[string]*mean{},
 	}
 	go p.loop()
@@ -85,16 +88,18 @@ func Start(w io.Writer, opt Options) *Progress {
 
 func (p *Progress) loop() {
 	defer close(p.done)
-	var tick <-chan time.Time
-	if p.opt.Mode != None {
-		t := time.NewTicker(p.opt.Interval)
-		defer t.Stop()
-		tick = t.C
-	}
+	ticker := time.NewTicker(p.opt.Interval)
+	defer ticker.Stop()
+	drain := p.drain
 	for {
 		select {
-		case <-tick:
-			p.print()
+		case <-ticker.C:
+			if p.opt.Mode != None {
+				p.print()
+			}
+		case <-drain:
+			ticker.Reset(min(p.opt.Interval, time.Second))
+			drain = nil
 		case n := <-p.notes:
 			p.say(n)
 		case <-p.stop:
@@ -104,6 +109,9 @@ func (p *Progress) loop() {
 		}
 	}
 }
+
+// Draining says that nothing new is dispatched: what is still running is counted down every second.
+func (p *Progress) Draining() { p.drained.Do(func() { close(p.drain) }) }
 
 // Close prints what waits and the last state, and ends the display. It is called once.
 func (p *Progress) Close() {
