@@ -20,7 +20,7 @@ func kills(normal, all int) int {
 }
 
 // SIGKILL of wevalr at random moments of its life: stop_grace + 2 s later nothing of the server's tree
-// lives, grandchildren of another session and servers that ignore TERM included, and no file is left. The
+// lives, setsid grandchildren and servers that ignore TERM included, and no file is left. The
 // run then ends with all that it should have.
 func TestKill_AnyMoment_NothingLives(t *testing.T) {
 	t.Parallel()

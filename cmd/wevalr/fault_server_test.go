@@ -27,7 +27,7 @@ import (
 type habits struct {
 	LatencyMS  int  // of a reply, at most
 	Hold       bool // no reply but the first, until cancelled
-	Grandchild bool // leaves a process of another session and another parent
+	Grandchild bool // leaves a setsid process with another parent
 	IgnoreTerm bool
 	ReplyBytes int  // of padding in each completion
 	Quiet      bool // keeps no ledger

@@ -58,7 +58,7 @@ func TestFault_Exit(t *testing.T) {
 			transport := []string{"ipc", "tcp"}[(i+j)%2]
 			t.Run(fmt.Sprintf("%s, %d in flight, %s", s.name, flying, transport), func(t *testing.T) {
 				if testing.Short() {
-					t.Skip("-short")
+					t.Skip("-short: one combination stands for all")
 				}
 				const n = finished + 64 + 10
 				m := newModel(t)

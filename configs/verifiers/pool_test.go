@@ -27,7 +27,7 @@ func TestFault_Worker(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() {
-				t.Skip("-short")
+				t.Skip("-short: one combination stands for all")
 			}
 			const n = finished + 64 + 10
 			m := newModel(t)

@@ -31,7 +31,7 @@ type script struct {
 	Silent     bool   // never listens
 	IgnoreTerm bool
 	FloodKiB   int    // says so much when it starts
-	Holder     bool   // starts a process of another session that keeps its output open
+	Holder     bool   // starts a setsid process that keeps its output open
 	Beacon     string // file that gets a line for each life
 	Lives      int    // with Beacon and Early: so many lives become ready
 	Workers    int    // processes of a pool; nobody waits for them
