@@ -12,35 +12,10 @@ import (
 	"testing/fstest"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/plugins/internal/publicdata"
 	"github.com/wevalr/wevalr/plugins/sdk"
 	"github.com/wevalr/wevalr/plugins/sdk/sdktest"
 )
-
-// data is the folder of the public data beside the checkout.
-func data(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "data", "gsm8k")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("WEVALR_REQUIRE_DATA") == "1" {
-			t.Fatalf("public data: %v", err)
-		}
-		t.Skipf("public data is not here: %v", err)
-	}
-	return dir
-}
 
 func rows[T any](t *testing.T, path string) []T {
 	t.Helper()
@@ -76,7 +51,7 @@ func score(t *testing.T, p *sdktest.Plugin, scorer string, task abi.Task, comple
 
 // Every published verdict of 4 models on 1,319 tasks: 5,276 for each rule.
 func TestScorers_PublishedLabels(t *testing.T) {
-	dir := data(t)
+	dir := publicdata.Dir(t, "gsm8k")
 	host := sdktest.Host{Datasets: map[string]fs.FS{"dataset": os.DirFS(dir)}, Options: map[string]any{"marker": "A: "}}
 	p := sdktest.New(t, host)
 	list, err := p.Tasks(500)
@@ -126,7 +101,7 @@ func TestScorers_PublishedLabels(t *testing.T) {
 
 // The replays carry no "#### ", so the default marker finds nothing in them.
 func TestScorers_DefaultMarkerOnReplays(t *testing.T) {
-	dir := data(t)
+	dir := publicdata.Dir(t, "gsm8k")
 	p := sdktest.New(t, sdktest.Host{})
 	for _, r := range rows[struct{ Key, Completion string }](t, filepath.Join(dir, "replay-175b_verification.jsonl")) {
 		for _, scorer := range []string{"strict", "dataset"} {
@@ -147,7 +122,7 @@ func TestScorers_EdgeCases(t *testing.T) {
 		FlexibleExtracted string `json:"flexible_extract_extracted"`
 	}
 	p := sdktest.New(t, sdktest.Host{})
-	cases := rows[edge](t, filepath.Join(data(t), "edge_cases.jsonl"))
+	cases := rows[edge](t, filepath.Join(publicdata.Dir(t, "gsm8k"), "edge_cases.jsonl"))
 	if len(cases) != 31 {
 		t.Fatalf("got %d cases, want 31", len(cases))
 	}

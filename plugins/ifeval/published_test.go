@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/plugins/internal/publicdata"
 	"github.com/wevalr/wevalr/plugins/sdk/sdktest"
 )
 
@@ -37,7 +38,7 @@ type tally struct{ n, equal int }
 // Every published verdict of 6 models on 834 instructions, strict and loose: at least 99 % of those that need
 // no language detector are the same. With -v the agreement per instruction is printed.
 func TestScorers_PublishedVerdicts(t *testing.T) {
-	dir := data(t)
+	dir := publicdata.Dir(t, "ifeval")
 	p := sdktest.New(t, sdktest.Host{Datasets: map[string]fs.FS{"dataset": os.DirFS(dir)}})
 	list, err := p.Tasks(100)
 	if err != nil || len(list) != 541 {
@@ -142,30 +143,4 @@ func responses(t *testing.T, path string) (out []response) {
 		}
 		out = append(out, r)
 	}
-}
-
-// data is the folder of the public data beside the checkout.
-func data(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "data", "ifeval")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("WEVALR_REQUIRE_DATA") == "1" {
-			t.Fatalf("public data: %v", err)
-		}
-		t.Skipf("public data is not here: %v", err)
-	}
-	return dir
 }

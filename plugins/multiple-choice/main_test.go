@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/plugins/internal/publicdata"
 	"github.com/wevalr/wevalr/plugins/sdk/sdktest"
 )
 
@@ -138,7 +139,7 @@ func TestCorrect_Hostile(t *testing.T) {
 
 // BIG-bench-hard: the published verdicts of its three tasks with letters, item by item.
 func TestCorrect_BBH(t *testing.T) {
-	dir := data(t)
+	dir := publicdata.Dir(t, "bbh")
 	targets := map[string]row{}
 	for _, r := range rows(t, filepath.Join(dir, "tasks.jsonl.gz")) {
 		targets[key(r)] = r
@@ -199,30 +200,4 @@ func rows(t *testing.T, path string) (out []row) {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// data is the folder of the public data beside the checkout.
-func data(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "data", "bbh")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("WEVALR_REQUIRE_DATA") == "1" {
-			t.Fatalf("public data: %v", err)
-		}
-		t.Skipf("public data is not here: %v", err)
-	}
-	return dir
 }
