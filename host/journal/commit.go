@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -65,14 +66,6 @@ func (r *Run) send(ctx context.Context, e *entry) error {
 // queueLine sends an entry that nobody waits for.
 func (r *Run) queueLine(e *entry) error { return r.send(context.Background(), e) }
 
-func (r *Run) queueJSON(line any, sync bool) error {
-	raw, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return r.queueLine(&entry{to: toJournal, line: raw, sync: sync})
-}
-
 // drain waits until what was queued before is written. Once the disk takes nothing more that is nothing:
 // what stands in the files can still be read.
 func (r *Run) drain() error {
@@ -87,6 +80,27 @@ func (r *Run) drain() error {
 	return err
 }
 
+// atOnce writes a line of the journal beside whatever is being committed. It survives the end of the
+// process; the next sync of the journal makes it durable.
+func (r *Run) atOnce(line any) error {
+	raw, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	r.mu.RLock() // Close waits, the file stays open
+	defer r.mu.RUnlock()
+	if r.closed {
+		return ErrClosed
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if err := r.journal.append(raw, []byte("\n")); err != nil {
+		return r.sealing(err)
+	}
+	return nil
+}
+
 // writer owns the append-only files.
 type writer struct {
 	run      *Run
@@ -94,12 +108,14 @@ type writer struct {
 	unsynced int // score lines
 }
 
-// tail is the end of a file.
+// tail is the end of a file. The owner of the files writes to it, and to the journal's Dispatch too.
 type tail struct {
 	name string
 	f    appender
-	w    *bufio.Writer
-	off  int64 // where the next line begins, as far as this process wrote
+
+	mu  sync.Mutex // held by append
+	w   *bufio.Writer
+	off int64 // where the next line begins, as far as this process wrote
 }
 
 func (w *writer) open(name string) (*tail, error) {
@@ -130,6 +146,16 @@ func (t *tail) add(parts ...[]byte) error {
 	return nil
 }
 
+// append adds and writes at once; it may be called beside a sync.
+func (t *tail) append(parts ...[]byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.add(parts...); err != nil {
+		return err
+	}
+	return t.flush()
+}
+
 func (t *tail) flush() error {
 	if err := t.w.Flush(); err != nil {
 		return &DiskError{"write", t.name, err}
@@ -141,6 +167,10 @@ func (t *tail) sync() error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	return t.fsync()
+}
+
+func (t *tail) fsync() error {
 	if err := t.f.Sync(); err != nil {
 		return &DiskError{"sync", t.name, err}
 	}
@@ -180,7 +210,7 @@ func (w *writer) commit(batch []*entry) {
 	}
 	err := w.run.Err()
 	if err == nil {
-		err = w.sealing(w.durable(batch))
+		err = w.run.sealing(w.durable(batch))
 	}
 	for _, e := range batch {
 		if e.to == toJournal {
@@ -188,7 +218,7 @@ func (w *writer) commit(batch []*entry) {
 		}
 	}
 	if err == nil {
-		err = w.sealing(w.loose(batch))
+		err = w.run.sealing(w.loose(batch))
 	}
 	for _, e := range batch {
 		if e.to != toJournal {
@@ -198,15 +228,15 @@ func (w *writer) commit(batch []*entry) {
 }
 
 // sealing makes a failed write the last one.
-func (w *writer) sealing(err error) error {
+func (r *Run) sealing(err error) error {
 	var disk *DiskError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &disk):
-		return w.run.seal(disk)
+		return r.seal(disk)
 	}
-	return w.run.seal(&DiskError{"write", ".", err})
+	return r.seal(&DiskError{"write", ".", err})
 }
 
 // durable writes the episodes, syncs them, and only then their lines in the journal.
@@ -235,20 +265,18 @@ func (w *writer) durable(batch []*entry) error {
 	if err != nil {
 		return err
 	}
+	var lines [][]byte
 	sync := false
 	for _, e := range batch {
-		if e.to != toJournal {
-			continue
-		}
-		sync = sync || e.sync
-		if err := j.add(e.journalLine()...); err != nil {
-			return err
+		if e.to == toJournal {
+			lines = append(lines, e.journalLine()...)
+			sync = sync || e.sync
 		}
 	}
-	if sync {
-		return j.sync()
+	if err := j.append(lines...); err != nil || !sync {
+		return err
 	}
-	return j.flush()
+	return j.fsync()
 }
 
 // journalLine is the entry's line, with its episode's place when it has one.
@@ -311,11 +339,11 @@ func (w *writer) syncLoose() error {
 // finish syncs and closes the files.
 func (w *writer) finish() {
 	if w.run.Err() == nil {
-		_ = w.sealing(w.syncLoose()) // Close reports it
+		_ = w.run.sealing(w.syncLoose()) // Close reports it
 	}
 	for _, t := range w.files {
 		if err := t.f.Close(); err != nil && w.run.Err() == nil {
-			_ = w.sealing(&DiskError{"close", t.name, err})
+			_ = w.run.sealing(&DiskError{"close", t.name, err})
 		}
 	}
 }

@@ -93,13 +93,17 @@ func try1(r *Run, key string, index int, outcome failure.Outcome) (int, error) {
 	if err := r.Dispatch(key, index, try, epoch()); err != nil {
 		return try, err
 	}
+	return try, finish1(r, key, index, try, outcome)
+}
+
+func finish1(r *Run, key string, index, try int, outcome failure.Outcome) error {
 	f := Finish{Key: key, Index: index, Try: try, Outcome: outcome, Start: epoch(), End: epoch()}
 	f.Usage = Usage{InputTokens: 10, OutputTokens: 1}
 	if !outcome.Finished() {
 		f.Failure = failure.New(failure.Model, "unavailable", "503 from the model")
 	}
 	_, err := r.Finish(noCtx(), f, episode(key, index, try))
-	return try, err
+	return err
 }
 
 func lines(t testing.TB, r interface{ Dir() string }, name string) []string {

@@ -10,7 +10,7 @@
 // # Concurrency
 //
 // All methods of [Run] and [View] are safe for concurrent use. One goroutine owns the append-only
-// files; it commits what is queued while the previous sync ran, at most 64 records at a time, and
+// files ([Run.Dispatch] alone appends its line beside it); it commits what is queued while the previous sync ran, at most 64 records at a time, and
 // waits for nothing else. One process writes a run: the lock is a flock, which ends with the process.
 //
 // # Ownership

@@ -14,7 +14,7 @@ import (
 	"github.com/wevalr/wevalr/host/failure"
 )
 
-// writeUntilKilled is the other process: it finishes rollouts, and says so, for ever.
+// writeUntilKilled is the other process: it dispatches and finishes rollouts, and says so, for ever.
 func writeUntilKilled(root string) {
 	r, err := Create(root, "demo", epoch(), testIdentity())
 	if err == nil {
@@ -28,13 +28,17 @@ func writeUntilKilled(root string) {
 	for i := range 16 {
 		go func() {
 			key := fmt.Sprintf("t/%d", i)
-			for index := range maxIndex {
-				if _, err := try1(r, key, index, failure.Completed); err != nil {
+			say := func(what string, index int, err error) {
+				if err != nil {
 					os.Exit(1)
 				}
 				mu.Lock()
-				fmt.Println("done", key, index)
-				mu.Unlock()
+				defer mu.Unlock()
+				fmt.Println(what, key, index)
+			}
+			for index := range maxIndex {
+				say("sent", index, r.Dispatch(key, index, 1, epoch()))
+				say("done", index, finish1(r, key, index, 1, failure.Completed))
 			}
 		}()
 	}
@@ -56,16 +60,20 @@ func TestRun_SIGKILL(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		l := &ledger{acked: map[string]string{}}
+		l, sent := &ledger{acked: map[string]string{}}, map[string]int{} // the last index of each task
 		s := bufio.NewScanner(out)
-		for n := 0; s.Scan(); n++ {
-			var key string
+		for n := 0; s.Scan(); {
+			var what, key string
 			var index int
-			if _, err := fmt.Sscanf(s.Text(), "done %s %d", &key, &index); err != nil {
+			if _, err := fmt.Sscanf(s.Text(), "%s %s %d", &what, &key, &index); err != nil {
 				t.Fatalf("%q: %v", s.Text(), err)
 			}
+			if what == "sent" {
+				sent[key] = index
+				continue
+			}
 			l.ack(key, index, 1)
-			if n == after { // what it still says until it is dead counts too
+			if n++; n == after { // what it still says until it is dead counts too
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -84,6 +92,11 @@ func TestRun_SIGKILL(t *testing.T) {
 		r, err := Open(dirs[0])
 		if err != nil {
 			t.Fatal(err)
+		}
+		for key, index := range sent {
+			if task, _ := r.Tasks().Ordinal(key); r.State(task, index).Tries != 1 {
+				t.Errorf("%s#%d was sent, and the next attempt would give the same try again", key, index)
+			}
 		}
 		for id, want := range l.acked {
 			key, index := "", 0

@@ -166,7 +166,7 @@ func (r *Run) begin(now time.Time) error {
 	}
 	r.table.attempts = n
 	r.queue, r.done = make(chan *entry, 2*maxBatch), make(chan struct{})
-	r.flush = r.drain
+	r.flush, r.journal = r.drain, w.files[JournalFile]
 	go w.loop()
 	return nil
 }

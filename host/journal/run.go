@@ -18,13 +18,14 @@ import (
 // Run is a run that is being written: a [View] that stays current, and the writes. End it by Close.
 type Run struct {
 	*View
-	disk   disk
-	lock   *flock.Flock
-	queue  chan *entry
-	done   chan struct{} // closed when the owner of the files has ended
-	failed atomic.Pointer[DiskError]
+	disk    disk
+	lock    *flock.Flock
+	queue   chan *entry
+	done    chan struct{} // closed when the owner of the files has ended
+	journal *tail         // the one file that has a second writer: Dispatch
+	failed  atomic.Pointer[DiskError]
 
-	mu     sync.RWMutex // held for reading while something is put into the queue
+	mu     sync.RWMutex // held for reading while something is put into the queue, or written at once
 	closed bool
 }
 
@@ -45,17 +46,19 @@ func (r *Run) seal(err *DiskError) error {
 // Recovered lists what a crash had left, found when the run was opened.
 func (r *Run) Recovered() []Note { return r.recovered }
 
-// Dispatch records that a try is about to be sent: try is [State].Tries + 1. The line is queued: it is
-// on disk at the latest with the next Finish, and survives wevalr's death once it is written.
+// Dispatch records that a try is about to be sent: try is [State].Tries + 1. When it returns nil the
+// line is written and survives wevalr's death, so that no later attempt gives the same try again; a
+// crash of the machine can lose it until the next Finish. It waits for no sync.
 //
 // # Errors
 //
-// *[StateError] for an unknown task, a finished rollout, one in flight, or another try.
+// *[StateError] for an unknown task, a finished rollout, one in flight, or another try; *[DiskError];
+// [ErrClosed].
 func (r *Run) Dispatch(key string, index, try int, at time.Time) error {
 	if err := r.table.begin(key, index, try); err != nil {
 		return err
 	}
-	return r.queueJSON(dispatchLine{head{recDispatch, at.UTC()}, key, index, try}, false)
+	return r.atOnce(dispatchLine{head{recDispatch, at.UTC()}, key, index, try})
 }
 
 // Finish commits the end of a try, once for each Dispatch, and gives its episode's place. When it
@@ -111,7 +114,11 @@ func finishEntry(f *Finish, episode []byte) (*entry, error) {
 func (r *Run) Server(ev ServerEvent) error {
 	ev.Attempt = r.Attempt()
 	r.table.server(&ev)
-	return r.queueJSON(serverLine{head{recServer, ev.At.UTC()}, ev}, true)
+	line, err := json.Marshal(serverLine{head{recServer, ev.At.UTC()}, ev})
+	if err != nil {
+		return fmt.Errorf("journal: server: %w", err)
+	}
+	return r.queueLine(&entry{to: toJournal, line: line, sync: true})
 }
 
 // Score appends a line to scores.jsonl; a line for the same rollout (or group) and scorer replaces the
