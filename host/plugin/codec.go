@@ -71,9 +71,12 @@ func decodeFields(encoding string, b []byte) (fields map[string][]byte, err erro
 		if err := json.Unmarshal(b, &raw); err != nil {
 			return nil, err
 		}
-		return rawFields(raw), nil
+		return rawFields(raw), fewValues(b, valuesOfJSON)
 	}
 	if err := scan.Check(b, scan.Limits{}); err != nil {
+		return nil, err
+	}
+	if err := fewValues(b, valuesOfMsgpack); err != nil {
 		return nil, err
 	}
 	var raw map[string]msgpack.RawMessage

@@ -100,9 +100,12 @@ func attempt(t *testing.T, e *Engine, m hostile.Module) {
 func callHostile(p *Plugin, op abi.Op) (string, error) {
 	var res any
 	var err error
-	if op == abi.OpRollout {
+	switch op {
+	case abi.OpRollout:
 		res, err = p.Rollout(context.Background(), abi.RolloutRequest{}, &fakeEnv{f: ok})
-	} else {
+	case abi.OpTasks:
+		err = p.Tasks(context.Background(), func(abi.Task) error { return nil })
+	default:
 		var r Result
 		r, err = p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
 		r.Took = 0

@@ -256,14 +256,22 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 	switch {
 	case n == 0:
 		return nil, bad("empty")
-	case n > abi.MaxResponse:
-		return nil, bad("%d bytes, over the limit of %d MiB", n, abi.MaxResponse>>20)
+	case n > maxResponse(c.op):
+		return nil, bad("%d bytes, over the limit of %d MiB", n, maxResponse(c.op)>>20)
 	}
 	view, ok := in.mod.Memory().Read(ptr, n)
 	if !ok {
 		return nil, bad("%d bytes at %d are outside of the memory", n, ptr)
 	}
 	return append([]byte(nil), view...), nil
+}
+
+// maxResponse is how many bytes op may answer with.
+func maxResponse(op abi.Op) uint32 {
+	if op == abi.OpTasks {
+		return abi.MaxTasksResponse
+	}
+	return abi.MaxResponse
 }
 
 // ask makes one call: encode, exchange, decode. resp is filled from ok; err becomes a GuestError.

@@ -80,10 +80,17 @@ const (
 
 // Limits that both sides know. Bytes and counts.
 const (
-	MaxHandles  = 1024
-	MaxRequest  = 64 << 20
+	MaxHandles = 1024
+	// MaxRequest bounds what a call is asked with.
+	MaxRequest = 64 << 20
+	// MaxResponse bounds what a call answers with, all but OpTasks.
 	MaxResponse = 8 << 20
-	MaxTaskKey  = 200
+	// MaxTasksResponse bounds a page of tasks, so that whatever a request can carry can be a task. How
+	// much of it a guest can make is a matter of its memory: pages of about a megabyte are well made,
+	// larger ones are for single tasks that are larger. It holds at most MaxResponse values all the same:
+	// text is what may be long.
+	MaxTasksResponse = MaxRequest
+	MaxTaskKey       = 200
 )
 
 // Names of a manifest's encodings.

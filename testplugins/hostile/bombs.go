@@ -1,5 +1,7 @@
 package hostile
 
+import "github.com/wevalr/wevalr/plugins/abi"
+
 // bombs want more of the host than they are worth: of its memory, or of its compiler's time.
 func bombs() []Module {
 	funcs := func(f ...function) []byte { return (&guest{funcs: f}).bytes() }
@@ -25,6 +27,14 @@ func bombs() []Module {
 	raw := []byte(header + "\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01")
 	raw = append(raw, section(10, vec(append(uleb(len(locals)), locals...)))...)
 
+	// {"ok": {"tasks": [{"key": "a", "data": {"x": [nil, nil, …]}}]}}, as long as a page may be.
+	page := &guest{encoding: abi.EncodingMsgpack, manifest: taskManifest, pages: [2]uint64{1024, 1024}}
+	const nils = 60 << 20
+	at, size := page.put("\x81\xa2ok\x81\xa5tasks\x91\x82\xa3key\xa1a\xa4data\x81\xa1x\xdd\x03\xc0\x00\x00")
+	page.body = cat(i32c(at+size), i32c(0xc0), i32c(nils), op(0xfc, 0x0b, 0), i64c(int64(at)<<32|int64(size+nils)))
+	values := fails("a page of tasks of 60 million values", "response", "values", page)
+	values.Op = abi.OpTasks
+
 	panics := []byte{
 		0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 3, 2, 0, 0x5f, 0xa, 9, 2, 4, 0, 0x10, 1, 0xb, 2, 0, 0xb,
 	}
@@ -34,6 +44,7 @@ func bombs() []Module {
 		fails("memory bomb", "memory", "64 MiB", memory),
 		harmless("all the memory there is", "", greedy),
 		harmless("table bomb", "", tables),
+		values,
 		refused("a table of 134,217,728", "size", "table size", (&guest{tables: table(uleb(134_217_728), uleb(134_217_728))}).bytes()),
 		refused("five tables", "size", "table count", (&guest{tables: [][]byte{
 			{0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1},

@@ -27,8 +27,8 @@ type Module struct {
 	Loads bool
 	// Says is part of the error's text, or of the answer's scores as JSON.
 	Says string
-	// Op is what is called: abi.OpScore, or abi.OpRollout for modules that drive an env-server, which are
-	// granted it.
+	// Op is what is called: abi.OpScore, abi.OpTasks, or abi.OpRollout for modules that drive an
+	// env-server, which are granted it.
 	Op abi.Op
 	// Folder says that the module reads the folder granted as fs.dataset. The host puts there a file
 	// "in", and the symbolic links "absolute", "relative" and "folder", which lead outside.

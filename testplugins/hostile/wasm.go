@@ -64,6 +64,9 @@ const scorerManifest = `provides = ["scorer/v1"]
 name = "any"
 `
 
+const taskManifest = `provides = ["task/v1"]
+`
+
 const driverManifest = `provides = ["rollout/v1"]
 [capabilities]
 env = { methods = ["run"], sampling = ["temperature"] }

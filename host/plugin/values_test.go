@@ -1,0 +1,86 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/wevalr/wevalr/host/scan"
+	"github.com/wevalr/wevalr/plugins/abi"
+)
+
+func TestValues_AreCounted(t *testing.T) {
+	for _, tc := range []struct {
+		v                   any
+		jsonCount, msgCount int
+	}{
+		{1, 1, 1},
+		{[]any{1, 2, 3}, 4, 4},
+		{map[string]any{"a": []any{"x,[", `q"\`}, "b": nil}, 7, 7},
+		{[]any{-1, -200, 300, 70_000, 1 << 40, -70_000, -1 << 40, 1.5, true, strings.Repeat("y", 40), strings.Repeat(`",`, 300), strings.Repeat("z", 1<<17)}, 13, 13},
+		{strings.Repeat("[", 1<<17), 1, 1},
+		{[]any{make([]byte, 9), make([]any, 20), make([]any, 1<<16)}, 0, 4 + 20 + 1<<16},
+	} {
+		if b, err := json.Marshal(tc.v); tc.jsonCount > 0 && (err != nil || valuesOfJSON(b) != tc.jsonCount) {
+			t.Errorf("%.60s: %d values, want %d (%v)", b, valuesOfJSON(b), tc.jsonCount, err)
+		}
+		b, err := msgpack.Marshal(tc.v)
+		if err == nil {
+			err = scan.Check(b, scan.Limits{})
+		}
+		if got := valuesOfMsgpack(b); err != nil || got != tc.msgCount {
+			t.Errorf("%.40q: %d values, want %d (%v)", b, got, tc.msgCount, err)
+		}
+	}
+}
+
+func TestDecodeFields_ManyValues(t *testing.T) {
+	long := `{"ok":[` + strings.Repeat("1,", abi.MaxResponse+1) + `1]}`
+	if _, err := decodeFields(abi.EncodingJSON, []byte(long)); err == nil || !strings.Contains(err.Error(), "values") {
+		t.Errorf("got %v, want too many values", err)
+	}
+	text := `{"ok":"` + strings.Repeat("1,", abi.MaxResponse+1) + `"}`
+	if _, err := decodeFields(abi.EncodingJSON, []byte(text)); err != nil {
+		t.Errorf("text: %v", err)
+	}
+}
+
+// A task may be as long as a request: its page, and the scoring request that carries it to a hand-made
+// guest and to a Go guest. A score may not.
+func TestTasks_LongPrompt(t *testing.T) {
+	const n = 24 << 20
+	g := &guest{manifest: "provides = [\"task/v1\", \"scorer/v1\"]\n[[scorer]]\nname = \"any\"\n", min: 1000, max: 1024}
+	head, _ := g.put(`{"ok":{"tasks":[{"key":"long","data":{"prompt":"`)
+	at := int32(dataAt + len(g.data))
+	const tail = `"}}]}}`
+	place := cat(i32c(at), i32c('x'), i32c(n), op(0xfc, 0x0b, 0)) // memory.fill
+	for i := range len(tail) {
+		place = cat(place, i32c(at+n+int32(i)), i32c(int32(tail[i])), op(0x3a, 0, 0))
+	}
+	g.body = cat(place, i64c(int64(head)<<32|int64(at+n+int32(len(tail))-head)))
+	small := &guest{manifest: g.manifest, min: 1000, max: 1024}
+	small.body = small.answer(score("1"))
+	e := newEngine(t)
+	p := load(t, e, Spec{Source: source(t, g.bytes())})
+	tasks := allTasks(t, p)
+	if len(tasks) != 1 || len(tasks[0].Data["prompt"].(string)) != n {
+		t.Fatalf("%d tasks, want one of %d bytes", len(tasks), n)
+	}
+	if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}); err == nil || !strings.Contains(err.Error(), "over the limit of 8 MiB") {
+		t.Errorf("a score of 24 MiB: got %v, want a refusal", err)
+	}
+	q := load(t, e, Spec{Source: source(t, small.bytes())})
+	if got := scoreOf(t, q, "any", tasks[0], "42"); got != 1 {
+		t.Errorf("score %v, want 1", got)
+	}
+	needBuild(t)
+	tasks[0].Target = "42"
+	m := load(t, e, Spec{Source: filepath.Join(repo(t), "plugins/exact-match")})
+	if got := scoreOf(t, m, "match", tasks[0], "42"); got != 1 {
+		t.Errorf("exact-match: %v, want 1", got)
+	}
+}
