@@ -19,6 +19,13 @@
 // A rollout ends by a cancel on the wire, by its client's leaving, and by Close: the model call is
 // ended at once, HTTP included, and the run answered with "Cancelled: rollout aborted".
 //
+// # Waiting
+//
+// A model call may wait for its turn at the endpoint. As long as the endpoint brings bytes to any call,
+// and while this server itself pauses between two tries, a rollout that waits streams an empty delta
+// about once a second: its client sees a queue, and not a stall. An endpoint that brings nothing to
+// anybody is silence; what one call may wait for one byte is its client's timeout.read.
+//
 // # Errors
 //
 // A request that cannot be a rollout is refused (success:false, the texts of verifiers). A model

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/wire"
@@ -145,9 +146,13 @@ func TestRun_ModelFails(t *testing.T) {
 	}{
 		"status:400": {400, "rejected", 1, false, "upstream 400: "},
 		"status:401": {401, "rejected", 1, false, "upstream 401: "},
+		"status:403": {403, "rejected", 1, false, "upstream 403: "},
+		"context":    {400, "rejected", 1, false, "context_length_exceeded"},
 		"html":       {502, "unavailable", 3, true, "malformed upstream response"},
 		"nochoice":   {502, "unavailable", 3, true, "no choices[0].message"},
 		"cut":        {502, "unavailable", 3, true, "unexpected EOF"},
+		"chunks":     {502, "unavailable", 3, true, "unexpected EOF"},
+		"sse":        {502, "unavailable", 3, true, "malformed upstream response"},
 		"drop":       {503, "unavailable", 3, true, ""},
 		"status:500": {500, "unavailable", 3, true, "upstream 500: "},
 		"status:429": {429, "rate_limited", 3, true, "upstream 429: "},
@@ -186,6 +191,15 @@ func TestRun_Unreachable(t *testing.T) {
 	if e := ep.Selected().Errors[0]; e.StatusCode != 503 || !strings.Contains(e.Message, "connection refused") {
 		t.Errorf("got %+v, want 503 connection refused", e)
 	}
+	unavailable(t, ep)
+}
+
+// unavailable is what a model is that gives no answer: an error that may pass.
+func unavailable(t *testing.T, ep *wire.Episode) {
+	t.Helper()
+	if o, fail := ep.Outcome(); o != failure.Errored || fail == nil || fail.Source != failure.Model || fail.Kind != "unavailable" || !fail.Retryable {
+		t.Errorf("outcome: got %v, %+v, want model unavailable", o, fail)
+	}
 }
 
 func TestRun_ReadTimeout(t *testing.T) {
@@ -198,7 +212,24 @@ func TestRun_ReadTimeout(t *testing.T) {
 		if e := ep.Selected().Errors[0]; e.StatusCode != 504 {
 			t.Errorf("%s: got %+v, want 504", model, e)
 		}
+		unavailable(t, ep)
 		within(t, f.left, "end of the HTTP call")
+	}
+}
+
+// read bounds the time between bytes: a slow answer is an answer.
+func TestRun_ReadTimeout_SlowBody(t *testing.T) {
+	f := newFake(t)
+	c := start(t, Options{})
+	r := request("trickle", f.URL+"/v1")
+	r.Client["timeout"] = map[string]any{"read": 0.4}
+	began := time.Now()
+	ep := episode(t, c, r)
+	if got := ep.Selected().Completion(); !ep.OK || got != "slowly" {
+		t.Errorf("got %q, %v", got, ep.Selected().Errors)
+	}
+	if took := time.Since(began); took < 400*time.Millisecond {
+		t.Errorf("took %v: too fast to tell", took)
 	}
 }
 

@@ -20,11 +20,12 @@ type fake struct {
 	heads  []http.Header
 	// entered gets a value when a slow call has begun, left when its client has gone.
 	entered, left chan struct{}
+	turn          chan struct{} // closed: it is the turn of the queued
 }
 
 func newFake(t *testing.T) *fake {
 	t.Helper()
-	f := &fake{entered: make(chan struct{}, 16), left: make(chan struct{}, 16)}
+	f := &fake{entered: make(chan struct{}, 16), left: make(chan struct{}, 16), turn: make(chan struct{})}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.Close)
 	return f
@@ -111,6 +112,29 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		f.hang(r)
 	case "hang":
 		f.hang(r)
+	case "queued":
+		f.entered <- struct{}{}
+		select {
+		case <-f.turn:
+			choice(`{"role":"assistant","content":"w1"}`, `"stop"`, usage)
+		case <-r.Context().Done():
+		}
+	case "trickle": // a byte at a time, for longer than the client waits for one
+		for _, b := range []byte(`{"choices":[{"message":{"role":"assistant","content":"slowly"},"finish_reason":"stop"}]}`) {
+			w.Write([]byte{b})
+			w.(http.Flusher).Flush()
+			<-time.After(6 * time.Millisecond)
+		}
+	case "chunks": // a chunked answer without its end
+		fmt.Fprint(w, `{"choices":[{"mess`)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	case "sse": // streams, though it was asked not to
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"w1\"}}]}\n\ndata: [DONE]\n\n")
+	case "context": // llama.cpp's words
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":{"message":"This model's maximum context length is 2048 tokens","type":"invalid_request_error","code":"context_length_exceeded"}}`)
 	case "refusal":
 		choice(`{"role":"assistant","content":null,"refusal":"I can not help with that."}`, `"stop"`, usage)
 	case "parts":

@@ -2,17 +2,20 @@ package envserver
 
 import (
 	"io"
+	"sync/atomic"
 	"time"
 )
 
-// idleTimer fires when nothing was read for a while. The zero duration never fires.
+// idleTimer fires when nothing was heard for a while, and counts what was. The zero duration never
+// fires.
 type idleTimer struct {
 	every time.Duration
 	timer *time.Timer
+	count *atomic.Int64
 }
 
-func newIdleTimer(every time.Duration, fire func()) *idleTimer {
-	t := &idleTimer{every: every}
+func newIdleTimer(every time.Duration, count *atomic.Int64, fire func()) *idleTimer {
+	t := &idleTimer{every: every, count: count}
 	if every > 0 {
 		t.timer = time.AfterFunc(every, fire)
 	}
@@ -25,13 +28,15 @@ func (t *idleTimer) stop() {
 	}
 }
 
-// reader restarts the timer at every read that brought something.
-func (t *idleTimer) reader(r io.Reader) io.Reader {
-	if t.timer == nil {
-		return r
+func (t *idleTimer) heard() {
+	t.count.Add(1)
+	if t.timer != nil {
+		t.timer.Reset(t.every)
 	}
-	return &idleReader{t: t, r: r}
 }
+
+// reader hears every read that brings something.
+func (t *idleTimer) reader(r io.Reader) io.Reader { return &idleReader{t: t, r: r} }
 
 type idleReader struct {
 	t *idleTimer
@@ -41,7 +46,7 @@ type idleReader struct {
 func (r *idleReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	if n > 0 {
-		r.t.timer.Reset(r.t.every)
+		r.t.heard()
 	}
 	return n, err
 }

@@ -15,6 +15,7 @@ type call struct {
 	client   endpoint
 	tag      *wire.Tag // nil: the peer is not wevalr
 	traceID  string    // sent as X-Session-ID
+	sign     func()    // called while the call waits and its endpoint is at work; nil: nobody asks
 }
 
 // completion is what a model answered. Nothing in it is secret any more.

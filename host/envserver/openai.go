@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,6 +38,7 @@ type openai struct {
 	getenv     func(string) string
 	maxRetries int
 	backoff    backoff
+	waiting    waiting
 	log        *slog.Logger
 }
 
@@ -69,6 +71,7 @@ func newOpenAI(getenv func(string) string, maxRetries int, log *slog.Logger) *op
 		getenv:     getenv,
 		maxRetries: maxRetries,
 		backoff:    backoff{base: 500 * time.Millisecond, max: 8 * time.Second, retryAfterMax: time.Minute},
+		waiting:    waiting{every: signEvery},
 		log:        log,
 	}
 }
@@ -85,6 +88,8 @@ func (o *openai) complete(ctx context.Context, c *call) (completion, int, error)
 	if err != nil {
 		return completion{}, 1, failCall(http.StatusBadRequest, "request: %s", secrets.mask(err.Error()))
 	}
+	var paused atomic.Bool
+	defer o.waiting.during(c.sign, &paused)()
 	for try := 1; ; try++ {
 		done, after, err := o.once(ctx, c, body)
 		if err == nil {
@@ -102,7 +107,10 @@ func (o *openai) complete(ctx context.Context, c *call) (completion, int, error)
 		wait := o.backoff.wait(try, after)
 		o.log.WarnContext(ctx, "model call is tried again",
 			slog.Int("status", failed.status), slog.Int("try", try+1), slog.Duration("wait", wait), slog.String("err", failed.msg))
-		if err := pause(ctx, wait); err != nil {
+		paused.Store(true)
+		err = pause(ctx, wait)
+		paused.Store(false)
+		if err != nil {
 			return completion{}, try, err
 		}
 	}
@@ -112,7 +120,7 @@ func (o *openai) complete(ctx context.Context, c *call) (completion, int, error)
 func (o *openai) once(ctx context.Context, c *call, body []byte) (done completion, after time.Duration, err error) {
 	callCtx, cancel := context.WithCancelCause(context.WithValue(ctx, connectKey{}, c.client.connect))
 	defer cancel(nil)
-	idle := newIdleTimer(c.client.read, func() { cancel(errReadTimeout) })
+	idle := newIdleTimer(c.client.read, &o.waiting.heard, func() { cancel(errReadTimeout) })
 	defer idle.stop()
 
 	req, err := http.NewRequestWithContext(callCtx, http.MethodPost, joinURL(c.client.baseURL, "/chat/completions"), bytes.NewReader(body))
@@ -125,6 +133,7 @@ func (o *openai) once(ctx context.Context, c *call, body []byte) (done completio
 		return done, 0, transportError(ctx, callCtx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	idle.heard()
 	answer, err := io.ReadAll(io.LimitReader(idle.reader(resp.Body), maxBody+1))
 	switch {
 	case ctx.Err() != nil, context.Cause(callCtx) != nil:

@@ -24,6 +24,7 @@ func (h *handler) rollout(ctx context.Context, req *zmqio.Request, t *task, c *c
 	if err := s.ask(req); err != nil {
 		return nil, err
 	}
+	c.sign = func() { s.wait(req) }
 	s.call.Time.Start = unixNow()
 	done, tries, err := m.complete(ctx, c)
 	s.call.Time.End = unixNow()

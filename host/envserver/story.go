@@ -72,6 +72,10 @@ func (s *story) ask(req *zmqio.Request) error {
 	return s.send(req, wire.Delta{Pending: s.t.records})
 }
 
+// wait tells that nothing is new, which is news to whoever fears a stall. Where it cannot be told,
+// the next delta finds out.
+func (s *story) wait(req *zmqio.Request) { _ = s.send(req, wire.Delta{}) }
+
 // finish tells of an answer.
 func (s *story) finish(req *zmqio.Request, done *completion) error {
 	now := unixNow()

@@ -38,8 +38,15 @@ func socket(t testing.TB) string {
 	return "ipc://" + filepath.Join(dir, "s")
 }
 
-// start serves opt over ipc, with hardly a pause between the tries of a call, and returns a client.
+// start serves opt over ipc, with hardly a pause between the tries of a call and no sign of waiting,
+// and returns a client.
 func start(t *testing.T, opt Options) *zmqio.Client {
+	t.Helper()
+	return startSigning(t, opt, time.Hour)
+}
+
+// startSigning is start with signs of waiting.
+func startSigning(t *testing.T, opt Options, every time.Duration) *zmqio.Client {
 	t.Helper()
 	if opt.Endpoint == "" {
 		opt.Endpoint = socket(t)
@@ -50,6 +57,7 @@ func start(t *testing.T, opt Options) *zmqio.Client {
 		t.Fatal(err)
 	}
 	h.http.backoff = backoff{base: time.Microsecond, max: time.Millisecond, retryAfterMax: 10 * time.Millisecond}
+	h.http.waiting.every = every
 	s, err := h.listen(opt)
 	if err != nil {
 		t.Fatal(err)
