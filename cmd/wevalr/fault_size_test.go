@@ -64,6 +64,50 @@ func TestSize_LargeReply(t *testing.T) {
 	t.Logf("two replies of %d MB, one after the other: exit code %d, %d scored, %d MiB held at most", size, code, sc.Scored, mib)
 }
 
+// A prompt of 24 MiB, from a line of a file to its answer's score.
+func TestSize_LargePrompt(t *testing.T) {
+	t.Parallel()
+	dir := evalFile(t, `
+version = 1
+name    = "prompt"
+[tasks]
+plugin = "jsonl"
+[[score]]
+plugin = "exact-match"
+[model]
+name    = "offline/replay"
+options = { file = "completions.jsonl" }
+[[plugin]]
+name   = "jsonl"
+source = "$REPO/plugins/jsonl"
+grant  = { fs.dataset = "." }
+[[plugin]]
+name   = "exact-match"
+source = "$REPO/plugins/exact-match"
+`)
+	for name, line := range map[string]string{
+		"tasks.jsonl":       `{"key": "long", "target": "the end", "prompt": "` + strings.Repeat("word ", 24<<20/5) + `"}`,
+		"completions.jsonl": `{"key": "long", "completion": "the end"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, dir, "run", "eval.toml", "-o", "out", "--display", "none")
+	code, mib := p.peak(t, 5*time.Minute)
+	if code != 0 {
+		t.Fatalf("exit code: got %d want 0\n%s", code, p.stderr.String())
+	}
+	found, _ := filepath.Glob(filepath.Join(dir, "out", "prompt", "*"))
+	if len(found) != 1 {
+		t.Fatalf("got %v want one run", found)
+	}
+	if sc := readSummary(t, found[0]).Scores["exact-match.match"]; sc.Mean != 1 || sc.Scored != 1 {
+		t.Errorf("got %+v want a score of 1", sc)
+	}
+	t.Logf("a prompt of 24 MiB: %d MiB held at most", mib)
+}
+
 // 10,000 rollouts are queued on the disk, not in memory: ten times as many take hardly more.
 func TestSize_TenThousandQueued(t *testing.T) {
 	t.Parallel()

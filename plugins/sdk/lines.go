@@ -11,6 +11,9 @@ import (
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
+// maxLine leaves room in a page of tasks for a line whose task is longer than itself.
+const maxLine = abi.MaxTasksResponse / 2
+
 // Lines reads a file line by line from a cursor, so that each page of a task set reads only what it
 // needs.
 type Lines struct {
@@ -57,7 +60,7 @@ func OpenLines(fsys fs.FS, name, cursor string) (*Lines, error) {
 }
 
 // Next goes to the next line and reports whether there is one. A line ends in \n or \r\n, the last one
-// at the file's end; a byte order mark at the beginning is dropped.
+// at the file's end; a byte order mark at the beginning is dropped. A line has at most 32 MiB.
 func (l *Lines) Next() bool {
 	scanned := 0
 	for l.err == nil {
@@ -73,8 +76,8 @@ func (l *Lines) Next() bool {
 		case l.eof:
 			l.set(rest, scanned)
 			return true
-		case scanned > abi.MaxResponse:
-			l.err = NewError("dataset", l.Where()+": longer than 8 MiB")
+		case scanned > maxLine:
+			l.err = NewError("dataset", l.Where()+": longer than 32 MiB")
 			return false
 		}
 		l.fill()
