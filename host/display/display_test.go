@@ -56,8 +56,8 @@ func TestProgress_Plain(t *testing.T) {
 }
 
 func TestState_Line(t *testing.T) {
-	s := state{planned: 100, finished: 20, running: 3, rate: 2, eta: 40 * time.Second, oldest: 90 * time.Second}
-	if got, want := s.line(), "20/100 finished · 3 running · 0 errors · 2.0/s · ETA 40s · oldest in flight 1m30s"; got != want {
+	s := state{planned: 100, finished: 20, running: 3, rate: 2, eta: 40 * time.Second, oldest: 90 * time.Second, oldestKey: "k/1#2"}
+	if got, want := s.line(), "20/100 finished · 3 running · 0 errors · 2.0/s · ETA 40s · oldest in flight 1m30s (k/1#2)"; got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
@@ -71,8 +71,8 @@ func TestProgress_ETA(t *testing.T) {
 		p.mu.Lock()
 		s := p.state()
 		p.mu.Unlock()
-		if s.rate != 0.5 || s.eta != 12*time.Second || s.oldest != 8*time.Second {
-			t.Errorf("got rate %v, ETA %v, oldest %v; want 0.5, 12s, 8s", s.rate, s.eta, s.oldest)
+		if s.rate != 0.5 || s.eta != 12*time.Second || s.oldest != 8*time.Second || s.oldestKey != "t#4" {
+			t.Errorf("got rate %v, ETA %v, oldest %v %s; want 0.5, 12s, 8s t#4", s.rate, s.eta, s.oldest, s.oldestKey)
 		}
 		p.Close()
 	})

@@ -254,6 +254,7 @@ type state struct {
 	planned, finished, running, errors, dropped, retried int
 	rate                                                 float64
 	eta, oldest                                          time.Duration
+	oldestKey                                            string // KEY#INDEX
 	means                                                map[string]float64
 }
 
@@ -269,8 +270,10 @@ func (p *Progress) state() state {
 	if left := s.planned - s.finished - s.errors - s.dropped; left > 0 && s.rate > 0 {
 		s.eta = time.Duration(float64(left) / s.rate * float64(time.Second)).Round(time.Second)
 	}
-	for _, since := range p.flying {
-		s.oldest = max(s.oldest, time.Since(since))
+	for f, since := range p.flying {
+		if age := time.Since(since); age > s.oldest {
+			s.oldest, s.oldestKey = age, fmt.Sprintf("%s#%d", f.key, f.index)
+		}
 	}
 	for name, m := range p.means {
 		if v := m.sum / float64(m.n); !math.IsInf(v, 0) {
@@ -297,7 +300,7 @@ func (s state) line() string {
 		parts = append(parts, "ETA "+s.eta.String())
 	}
 	if s.oldest > time.Second {
-		parts = append(parts, "oldest in flight "+s.oldest.Round(time.Second).String())
+		parts = append(parts, fmt.Sprintf("oldest in flight %v (%s)", s.oldest.Round(time.Second), s.oldestKey))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.means)) {
 		parts = append(parts, fmt.Sprintf("%s %.3f so far", name, s.means[name]))
@@ -308,7 +311,7 @@ func (s state) line() string {
 func (s state) json() map[string]any {
 	return map[string]any{
 		"t": "progress", "planned": s.planned, "finished": s.finished, "running": s.running, "errors": s.errors,
-		"cancelled": s.dropped, "retried": s.retried, "per_second": s.rate, "eta_s": s.eta.Seconds(), "oldest_s": s.oldest.Seconds(),
+		"cancelled": s.dropped, "retried": s.retried, "per_second": s.rate, "eta_s": s.eta.Seconds(), "oldest_s": s.oldest.Seconds(), "oldest": s.oldestKey,
 		"means": s.means,
 	}
 }
