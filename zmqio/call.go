@@ -19,6 +19,12 @@ type Reply struct {
 // Progress counts what comes back for one call while it runs. The zero value is ready for one call;
 // all methods may be called at any time from anywhere.
 type Progress struct {
+	// OnFirst, if not nil, is called once with the payload of the call's first delta as soon as that
+	// has arrived (of a call that is being cancelled, when it ends), and not at all when none comes. It
+	// is set before the call and must not change the payload. It runs in the goroutine of [Client.Call],
+	// which returns after it: that it is slow, or panics, is felt by this call alone.
+	OnFirst func(payload []byte)
+
 	sent, last, deltas, bytes atomic.Int64
 }
 
@@ -77,6 +83,7 @@ type call struct {
 	state   atomic.Int32
 	seen    *Progress
 	done    chan struct{} // closed when the call has ended; nil for a cancel
+	first   chan []byte   // cap 1: the first delta; nil without OnFirst
 
 	// Guarded by Client.mu until done is closed.
 	of        *call // for a cancel: the call it cancels
@@ -85,7 +92,16 @@ type call struct {
 	deltas    [][]byte
 	bytes     int64
 	reply     []byte
+	legacy    bool
 	err       error
+}
+
+func newCall(method string, payload []byte, p *Progress) *call {
+	k := &call{method: method, payload: payload, seen: p, done: make(chan struct{})}
+	if p != nil && p.OnFirst != nil {
+		k.first = make(chan []byte, 1)
+	}
+	return k
 }
 
 // Ids are 32 hexadecimal digits: the connection's random 16, then the call's number. They are never

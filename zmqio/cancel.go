@@ -54,8 +54,8 @@ func (c *Client) sendCancel(k *call) bool {
 	return true
 }
 
-// giveUp ends a call over its bytes and cancels it, without waiting. Needs mu.
-func (c *Client) giveUp(k *call, err *TooLargeError) {
+// giveUp ends a call that was sent and cancels it, without waiting. Needs mu.
+func (c *Client) giveUp(k *call, err error) {
 	c.sendCancel(k)
 	c.end(k, err)
 }

@@ -178,7 +178,7 @@ func TestCancel_EndedContext_SendsNothing(t *testing.T) {
 func TestCancel_AfterTheReply_SendsNothing(t *testing.T) {
 	s := listen(t, "ipc://"+socketPath(t), echo, ServerOptions{})
 	c := dial(t, s.Endpoint(), Options{CancelPayload: cancelText})
-	k, err := c.admit(t.Context(), &call{method: "run", done: make(chan struct{})})
+	k, err := c.admit(t.Context(), newCall("run", nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,24 +140,47 @@ func newClient(nc net.Conn, zc *zmq4.Conn, g *guard, opt Options) *Client {
 // [*ConnError], also when the connection ends while a cancelled call drains; [*TooLargeError]; the
 // cause of ctx, after the server has answered run and cancel or [Options.CancelGrace] has passed.
 func (c *Client) Call(ctx context.Context, method string, payload []byte, p *Progress) (Reply, error) {
-	k, err := c.admit(ctx, &call{method: method, payload: payload, seen: p, done: make(chan struct{})})
+	k, err := c.admit(ctx, newCall(method, payload, p))
 	if err != nil {
 		return Reply{}, err
 	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
-		c.abandon(k)
-	}
-	c.mu.Lock()
-	c.held -= k.bytes
-	legacy := c.dialect == 2
-	c.room()
-	c.mu.Unlock()
+	defer c.release(k)
+	c.await(ctx, k)
 	if errors.Is(k.err, errAbandoned) {
 		k.err = context.Cause(ctx)
 	}
-	return Reply{Deltas: k.deltas, Payload: k.reply, Legacy: legacy}, k.err
+	return Reply{Deltas: k.deltas, Payload: k.reply, Legacy: k.legacy}, k.err
+}
+
+// await returns when the call has ended and its hook, if it has one, was called.
+func (c *Client) await(ctx context.Context, k *call) {
+	for open := true; open; {
+		select {
+		case b := <-k.first:
+			k.seen.OnFirst(b)
+			continue
+		case <-k.done:
+		case <-ctx.Done():
+			c.abandon(k)
+		}
+		open = false
+	}
+	select {
+	case b := <-k.first:
+		k.seen.OnFirst(b)
+	default:
+	}
+}
+
+// release gives back what a call held. One that its own hook's panic has left is given up.
+func (c *Client) release(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !k.ended {
+		c.giveUp(k, nil)
+	}
+	c.held -= k.bytes
+	c.room()
 }
 
 // Refuse latches a cause: calls from now on, and those that are still queued, end with a

@@ -71,6 +71,9 @@ func (c *Client) delta(k *call, payload []byte, skipped int64) {
 		c.giveUp(k, &TooLargeError{Bytes: total, Max: c.opt.ReplyMax})
 		return
 	}
+	if k.first != nil && len(k.deltas) == 0 {
+		k.first <- payload
+	}
 	k.deltas = append(k.deltas, payload)
 	k.bytes += size
 	c.held += size
@@ -102,7 +105,7 @@ func (c *Client) reply(k *call, payload []byte, skipped int64) {
 		c.end(k, &TooLargeError{Bytes: total, Max: c.opt.ReplyMax})
 		return
 	}
-	k.reply = payload
+	k.reply, k.legacy = payload, c.dialect == 2
 	k.bytes += size
 	c.held += size
 	c.end(k, nil)
