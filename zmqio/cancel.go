@@ -78,8 +78,9 @@ func (c *Client) overBudget() {
 			return
 		}
 		c.opt.Logger.Warn("request given up over the budget of answers", slog.Uint64("req", k.n))
-		c.giveUp(k, &TooLargeError{Bytes: c.held, Max: c.opt.Budget, Budget: true})
+		err := &TooLargeError{Bytes: c.held, Max: c.opt.Budget, Budget: true}
 		c.held -= k.bytes
 		k.deltas, k.bytes = nil, 0
+		c.giveUp(k, err)
 	}
 }
