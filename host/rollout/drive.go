@@ -162,6 +162,7 @@ func (e *engine) drive(ctx context.Context, srv *server.Server, j *job) brought 
 		return brought{err: err}
 	}
 	var p zmqio.Progress
+	e.watchEcho(req.TaskData, &p)
 	reply, err := srv.Run(ctx, req, &p)
 	b := brought{episode: reply.Episode, raw: reply.Raw, sent: !p.Sent().IsZero(), err: err}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/wire"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
 // EchoError says that the env-server's tasks are not the run's: fields of a task's data that it
@@ -66,7 +67,8 @@ func (e *engine) letGo() {
 }
 
 // checkEcho compares the task that an episode records with what was sent, whatever came of it. A
-// server that records none cannot be checked. The first episode that is not wrong lets the others go.
+// server that records none cannot be checked. The first episode that is not wrong lets the others go, if
+// watchEcho has not.
 func (e *engine) checkEcho(sent map[string]any, ep *wire.Episode) error {
 	if !e.CheckEcho {
 		return nil
@@ -75,18 +77,40 @@ func (e *engine) checkEcho(sent map[string]any, ep *wire.Episode) error {
 	if t := ep.Selected(); task.Data.IsNil() && t != nil {
 		task = t.Task
 	}
-	meant, err := wire.ValueOf(sent) // the same types on both sides
-	if err != nil {
+	if err := echoed(sent, &task); err != nil {
 		return err
 	}
-	if !task.Data.IsNil() && !bytes.Equal(meant, task.Data) {
-		wrong := &EchoError{Key: task.Key}
-		wrong.compare("", meant.Any(), task.Data.Any())
-		if len(wrong.Fields) > 0 {
-			return wrong
+	e.letGo()
+	return nil
+}
+
+// watchEcho has the first delta looked at, while others wait: a trace that begins with the right task
+// lets them go long before its rollout ends. One with another task proves nothing, since a trace may have
+// a task of its own: the episode decides.
+func (e *engine) watchEcho(sent map[string]any, p *zmqio.Progress) {
+	if e.held.Load() == 0 {
+		return
+	}
+	p.OnFirst = func(delta []byte) {
+		for _, t := range wire.DecodePartial([][]byte{delta}) {
+			if !t.Task.Data.IsNil() && echoed(sent, &t.Task) == nil {
+				e.letGo()
+			}
 		}
 	}
-	e.letGo()
+}
+
+// echoed compares a recorded task, where there is one, with what was sent.
+func echoed(sent map[string]any, task *wire.Task) error {
+	meant, err := wire.ValueOf(sent) // the same types on both sides
+	if err != nil || task.Data.IsNil() || bytes.Equal(meant, task.Data) {
+		return err
+	}
+	wrong := &EchoError{Key: task.Key}
+	wrong.compare("", meant.Any(), task.Data.Any())
+	if len(wrong.Fields) > 0 {
+		return wrong
+	}
 	return nil
 }
 

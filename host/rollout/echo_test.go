@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
 func value(t *testing.T, v any) wire.Value {
@@ -145,6 +147,46 @@ func TestEcho_ThenAllAtOnce(t *testing.T) {
 	must(t, s)
 	if n := r.Counts(1); n.Completed != 9 {
 		t.Errorf("got %+v", n)
+	}
+}
+
+// The first delta that shows the right task lets the others go: they need not wait for the rollout's end.
+func TestEcho_InTheFirstDelta(t *testing.T) {
+	for _, driver := range []*plugin.Plugin{nil, load(t, bestOfN, withEnv("temperature"), nil)} {
+		r := newRun(t)
+		var list []abi.Task
+		for i := range 8 {
+			list = append(list, task(fmt.Sprint("t", i), order{Shown: 8})) // ends when all have begun
+		}
+		s := spec(r, spool(t, r, list...), startServer(t, 1, 1))
+		s.CheckEcho, s.MaxConcurrent, s.Driver = true, 8, driver
+		must(t, s)
+		if n := r.Counts(1); n.Completed != 8 {
+			t.Errorf("got %+v", n)
+		}
+	}
+}
+
+// A first delta with a wrong task lets nobody go.
+func TestEcho_WrongInTheFirstDelta(t *testing.T) {
+	sent := map[string]any{"a": 1}
+	for _, c := range []struct {
+		name string
+		task wire.Task
+		free bool
+	}{
+		{"right", wire.Task{Data: value(t, sent)}, true},
+		{"wrong", wire.Task{Data: value(t, map[string]any{})}, false},
+		{"none", wire.Task{}, false},
+	} {
+		e := holding()
+		var p zmqio.Progress
+		e.watchEcho(sent, &p)
+		trace := &wire.Trace{ID: "t", Task: c.task}
+		p.OnFirst(wire.Delta{Trace: "t", Open: trace, Set: trace}.Encode())
+		if free(e) != c.free {
+			t.Errorf("%s: the others are let go: %v", c.name, free(e))
+		}
 	}
 }
 

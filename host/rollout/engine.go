@@ -31,8 +31,8 @@ type Spec struct {
 	Scorers []Scorer
 	Request Request
 	// CheckEcho compares each rollout's task, as the env-server recorded it, with what was sent: see
-	// [EchoError]. Until an episode has come whose task is right, one request is sent at a time: a
-	// wrong server costs one rollout, a right one the time of one.
+	// [EchoError]. Until a trace has begun with the right task, or an episode come with it, one request is
+	// sent at a time: a wrong server costs one rollout, a right one the time to its first delta.
 	CheckEcho bool
 
 	MaxConcurrent int // requests to env-servers in flight; default 128

@@ -52,6 +52,7 @@ func (v *env) Run(ctx context.Context, call int, req abi.EnvRequest) (ref int, v
 		return 0, nil, v.refuse(ctx, context.Cause(ctx), server.Reply{})
 	}
 	var p zmqio.Progress
+	v.engine.watchEcho(run.TaskData, &p)
 	reply, err := v.srv.Run(ctx, run, &p)
 	ref, err = v.keep(reply.Episode, &p, err)
 	if err == nil {

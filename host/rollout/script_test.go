@@ -25,6 +25,7 @@ type order struct {
 	Status int64    `json:",omitempty"` // and its status code
 	Held   int      `json:",omitempty"` // waits for so many held runs before it does anything
 	Seen   int      `json:",omitempty"` // waits for so many runs, this one included
+	Shown  int      `json:",omitempty"` // waits for so many runs once it has shown its task
 	Reward *float64 `json:",omitempty"`
 	Weight float64  `json:",omitempty"`
 	Cost   *float64 `json:",omitempty"`
@@ -205,6 +206,7 @@ func (s *scripted) opening(t *wire.Trace) []byte {
 func (s *scripted) reply(req *zmqio.Request, q *wire.RunRequest, o order, n int) []byte {
 	t := s.trace(q, o, n)
 	_ = req.Delta(s.opening(t))
+	s.await(func() bool { return s.runs >= o.Shown })
 	b, err := wire.EncodeRunReply(&wire.Episode{ID: "e-" + t.ID, Task: t.Task, OK: t.OK, Traces: []wire.Trace{*t}})
 	if err != nil {
 		panic(err)
