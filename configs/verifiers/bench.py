@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""wevalr and verifiers' EnvClient as clients of the same verifiers env-server, one after the other.
+"""wevalr and verifiers' EnvClient as clients of the same env-servers, in turns.
 
-    bench.py WEVALR [--rollouts 400] [--inflight 32] [--workers 1]
+    bench.py WEVALR [--rollouts 1000] [--rounds 2] [--inflight 32] [--workers 1]
 
-Prints one JSON object a client and then the ratios. Rates and latencies are of the rollouts alone. CPU and
-RSS are of the client's process: wevalr's whole life, with its start, the scoring in the sandbox and every
-episode synced to the disk; EnvClient's calls alone, which keep nothing.
+Two servers: verifiers' own, which costs more than any client, and `wevalr serve`, which costs less, so that it
+is the client that bounds the rate. Three clients, in turns, each round with two lengths:
+
+    EnvClient        awaits each episode, checks its `ok` and drops it
+    EnvClient, kept  also appends each to a file, as JSON (no fsync)
+    wevalr           journals, syncs every episode to the disk, compares its task with what was sent, scores it in
+                     a sandbox, and prints a summary
+
+Rates and latencies are of the rollouts alone, in the long runs. CPU is the client's process with its children.
+Two lengths tell what a rollout costs from what a start does (imports there; plugins here). RSS is the peak.
+Prints one JSON object a client and server, then wevalr's ratios.
 """
 
 import argparse
@@ -13,6 +21,7 @@ import asyncio
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -77,41 +86,40 @@ def end(*processes):
             p.wait()
 
 
-def figures(name, latencies, wall, cpu, rss_kib):
-    latencies.sort()
-    n = len(latencies)
-    return {
-        "client": name, "rollouts": n, "rollouts_per_s": round(n / wall, 1),
-        "p50_ms": round(latencies[n // 2] * 1e3, 1), "p99_ms": round(latencies[int(n * 0.99)] * 1e3, 1),
-        "cpu_ms_per_rollout": round(cpu / n * 1e3, 2), "rss_peak_mib": rss_kib // 1024,
-    }
+def envclient(address, base, n, inflight, folder, keep):
+    """One run of EnvClient, in a process of its own."""
+    argv = [sys.executable, __file__, "-", "--rollouts", str(n), "--inflight", str(inflight), "--envclient", address, base, str(folder), keep]
+    return json.loads(subprocess.check_output(argv))
 
 
-async def envclient(address, base, n, inflight):
+async def envclient_main(address, base, folder, keep, n, inflight):
     from verifiers.v1.configs.client import EvalClientConfig
     from verifiers.v1.serve import EnvClient
 
     env, client, slots, latencies = EnvClient(address), EvalClientConfig(base_url=base), asyncio.Semaphore(inflight), []
     await env.wait_for_server_startup(timeout=300, interval=0.2)
+    out = open(pathlib.Path(folder) / "kept.jsonl", "w")
 
     async def one(data):
         async with slots:
             began = time.perf_counter()
             episode = await env.run(client, "stand-in", {}, data)
             assert episode.ok
+            if keep == "keep":
+                out.write(episode.model_dump_json(exclude_none=True) + "\n")
+                out.flush()
             latencies.append(time.perf_counter() - began)
 
-    await asyncio.gather(*(one(d) for d in tasks(inflight)))  # warm
-    latencies.clear()
-    cpu, began = time.process_time(), time.perf_counter()
+    began = time.perf_counter()
     await asyncio.gather(*(one(d) for d in tasks(n)))
-    wall, cpu = time.perf_counter() - began, time.process_time() - cpu
+    wall = time.perf_counter() - began
     await env.close()
-    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-    print(json.dumps(figures("EnvClient", latencies, wall, cpu, int(peak.split()[1]))))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"latencies": latencies, "wall": wall, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss}))
 
 
-def wevalr(binary, folder, n):
+def wevalr(binary, address, base, n, inflight, folder):
+    write_eval(folder, base, f'address = "{address}"', n, inflight)
     run = subprocess.Popen([binary, "run", "eval.toml", "--json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = run.stdout.read(), run.stderr.read()
     _, status, used = os.wait4(run.pid, 0)
@@ -124,35 +132,79 @@ def wevalr(binary, folder, n):
         if record["t"] == "finish":
             times.append([datetime.fromisoformat(record[k]).timestamp() for k in ("start", "end")])
     wall = max(e for _, e in times) - min(s for s, _ in times)
-    return figures("wevalr", [e - s for s, e in times], wall, used.ru_utime + used.ru_stime, used.ru_maxrss)
+    return {"latencies": [e - s for s, e in times], "wall": wall, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss}
+
+
+def figures(short, long):
+    """What the short and the long runs of a client say, all rounds together."""
+    def rollouts(runs):
+        return sum(len(r["latencies"]) for r in runs)
+
+    def cpu(runs):
+        return sum(r["cpu"] for r in runs)
+
+    latencies = sorted(x for r in long for x in r["latencies"])
+    each = (cpu(long) - cpu(short)) / (rollouts(long) - rollouts(short))
+    return {
+        "rollouts_per_s": round(len(latencies) / sum(r["wall"] for r in long), 1),
+        "p50_ms": round(latencies[len(latencies) // 2] * 1e3, 1),
+        "p99_ms": round(latencies[int(len(latencies) * 0.99)] * 1e3, 1),
+        "cpu_ms_per_rollout": round(each * 1e3, 2),
+        "cpu_s_per_start": round((cpu(short) - each * rollouts(short)) / len(short), 2),
+        "rss_peak_mib": max(r["rss"] for r in long) // 1024,
+    }
+
+
+def compare(binary, name, address, base, a, folder):
+    clients = {
+        "EnvClient": lambda n: envclient(address, base, n, a.inflight, folder, "drop"),
+        "EnvClient, kept": lambda n: envclient(address, base, n, a.inflight, folder, "keep"),
+        "wevalr": lambda n: wevalr(binary, address, base, n, a.inflight, folder),
+    }
+    runs = {c: ([], []) for c in clients}
+    clients["EnvClient"](a.inflight)  # warms the server
+    for _ in range(a.rounds):
+        for length, n in enumerate((a.rollouts // 5, a.rollouts)):
+            for client, run in clients.items():
+                runs[client][length].append(run(n))
+    found = {c: figures(*r) for c, r in runs.items()}
+    for client, f in found.items():
+        print(json.dumps({"server": name, "client": client, **f}), flush=True)
+    ours = found.pop("wevalr")
+    for client, f in found.items():
+        ratios = {k: round(ours[k] / f[k], 2) if f[k] else None for k in ours}
+        print(json.dumps({"server": name, "client": f"wevalr / {client}", **ratios}), flush=True)
 
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("wevalr", help="the binary")
-    flags.add_argument("--rollouts", type=int, default=400)
+    flags.add_argument("--rollouts", type=int, default=1000, help="of the long runs; the short ones have a fifth")
+    flags.add_argument("--rounds", type=int, default=2)
     flags.add_argument("--inflight", type=int, default=32)
     flags.add_argument("--workers", default="1")
-    flags.add_argument("--envclient", nargs=2, help=argparse.SUPPRESS)  # this file as the other client
+    flags.add_argument("--envclient", nargs=4, help=argparse.SUPPRESS)  # this file as the other client
     a = flags.parse_args()
     if a.envclient:
-        return asyncio.run(envclient(*a.envclient, a.rollouts, a.inflight))
+        return asyncio.run(envclient_main(*a.envclient, a.rollouts, a.inflight))
+    binary = os.path.abspath(a.wevalr)
     with tempfile.TemporaryDirectory(prefix="wevalr-bench-") as name:
         folder = pathlib.Path(name)
         address = f"ipc://{folder}/s"
         model, base = start_model()
-        server = serve(address, "--workers", a.workers, "--log-level", "WARNING")
         try:
-            other = [sys.executable, __file__, a.wevalr, "--rollouts", str(a.rollouts), "--inflight", str(a.inflight)]
-            theirs = json.loads(subprocess.check_output([*other, "--envclient", address, base]))
-            write_eval(folder, base, f'address = "{address}"', a.rollouts, a.inflight)
-            ours = wevalr(os.path.abspath(a.wevalr), folder, a.rollouts)
+            server = serve(address, "--workers", a.workers, "--log-level", "WARNING")
+            try:
+                compare(binary, "verifiers", address, base, a, folder)
+            finally:
+                end(server)
+            server = subprocess.Popen([binary, "serve", "--address", address], stderr=subprocess.DEVNULL)
+            try:
+                compare(binary, "wevalr serve", address, base, a, folder)
+            finally:
+                end(server)
         finally:
-            end(server, model)
-    print(json.dumps(theirs))
-    print(json.dumps(ours))
-    names = ("rollouts_per_s", "p50_ms", "p99_ms", "cpu_ms_per_rollout", "rss_peak_mib")
-    print(json.dumps({"wevalr / EnvClient": {k: round(ours[k] / theirs[k], 2) for k in names}}))
+            end(model)
 
 
 if __name__ == "__main__":

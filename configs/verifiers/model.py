@@ -32,7 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         time.sleep(self.delay)
-        message = reply(body["messages"], body.get("tools"))
+        message = self.answer(body["messages"], body.get("tools"))
         finish = "tool_calls" if message.get("tool_calls") else "stop"
         out = json.dumps({
             "id": "stand-in", "object": "chat.completion", "created": int(time.time()), "model": body["model"],
@@ -47,6 +47,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(out)
         except ConnectionError:
             pass
+
+    def answer(self, messages, tools):
+        return reply(messages, tools)
 
     def log_message(self, *args):
         pass

@@ -194,6 +194,19 @@ func TestShow_Tools(t *testing.T) {
 	}
 }
 
+// A first rollout that takes long holds nobody up: its first delta shows that the server knows the task.
+func TestRun_LongFirst(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v version) {
+		m := newModel(t)
+		e := newEval(t, m.base(), v.command(t, "words"), plain(8))
+		full := m.hold(0, 8) // no call is answered before all have come
+		p := e.start(t, "run", e.file, "--json", "-c", "8")
+		p.comes(full, "8 calls in flight")
+		m.let()
+		p.wait().wantComplete(t, 8)
+	})
+}
+
 // A field that verifiers drops without a word is named, and the run ends there.
 func TestRun_DroppedField(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v version) {
