@@ -2,7 +2,6 @@ package meter_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -89,24 +88,6 @@ func BenchmarkLoops(b *testing.B) {
 				before := t.used(metered)
 				call(b, metered, name, n)
 				b.ReportMetric(float64(t.used(metered)-before)/float64(d[1].Nanoseconds()), "units/ns")
-			}
-		})
-	}
-}
-
-// BenchmarkRunaway reports the longest time between two refills of a million units: how late a host
-// sees that a call must end, and how long it can hold up the garbage collector.
-func BenchmarkRunaway(b *testing.B) {
-	for name, tc := range runaways() {
-		b.Run(name, func(b *testing.B) {
-			for range b.N {
-				t := &tank{quantum: 1_000_000, budget: 300_000_000}
-				m := instantiate(b, rewrite(b, tc.w.bytes(), meter.Options{}), t)
-				_, err := m.ExportedFunction("f").Call(context.Background())
-				if !errors.Is(err, tc.want) {
-					b.Fatalf("got %v, want %v", err, tc.want)
-				}
-				b.ReportMetric(float64(max(t.gap, time.Since(t.last)))/1e6, "gap-ms")
 			}
 		})
 	}

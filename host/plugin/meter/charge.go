@@ -11,6 +11,9 @@ type edit struct {
 	// root's units beyond from, up to to once that is known.
 	root     int // -1 = none
 	from, to int64
+	// Of a charge that a call has followed: how much more it has paid for since.
+	called bool
+	late   int64
 }
 
 type editKind byte
@@ -31,12 +34,17 @@ const (
 // The count is exact, with fewer charges than basic blocks: code that runs whenever an earlier
 // charge has run, and as often, is added to that one. So is code that runs unless an if in between
 // leaves; the arm that leaves gives it back.
+//
+// Little of what comes after a call is paid for before it: a call that returns from the depths finds
+// its callers' code charged long ago, and all of them together run unseen.
 type charger struct {
 	*rewriter
 	w     *body
 	cur   int   // the edit that pays for where we are
 	back  []int // edits with a root whose to is open
 	total int64
+	// What total was at the last charge with a check that every way to here has passed.
+	looked int64
 }
 
 // begin starts a charge of its own.
@@ -54,9 +62,7 @@ func (x *rewriter) charges(i int) *Refusal {
 	x.edits = append(x.edits[:0], edit{at: w.r.pos, end: w.r.pos, kind: editEnter, root: -1})
 	for w.next() {
 		if !w.dead {
-			units := weight(w.instr.op)
-			x.edits[c.cur].units += units
-			c.total += units
+			c.pay(weight(w.instr.op))
 		}
 		c.control()
 		c.replace()
@@ -64,8 +70,27 @@ func (x *rewriter) charges(i int) *Refusal {
 	c.settle(0)
 	x.back = c.back
 	x.edits[0].check = x.calls > 0 || c.total > smallLeaf
+	x.exit = x.calls > 0 && c.total > longExit
 	x.frame = 1 + int64(w.locals/localsPerDepth) + (c.total+int64(x.calls)*smallLeaf)/codePerDepth
 	return w.r.err
+}
+
+// pay charges the instruction at hand.
+func (c *charger) pay(units int64) {
+	at := c.w.instr.at
+	if e := &c.edits[c.cur]; e.called && e.late+units > lateUnits && units > 0 {
+		c.begin(at)
+	}
+	if c.total-c.looked > longUnits {
+		c.begin(at)
+		c.edits[c.cur].check, c.looked = true, c.total
+	}
+	e := &c.edits[c.cur]
+	e.units += units
+	if e.called {
+		e.late += units
+	}
+	c.total += units
 }
 
 // control follows the blocks.
@@ -75,6 +100,7 @@ func (c *charger) control() {
 	case opBlock, opLoop, opIf:
 		f := &w.frames[len(w.frames)-1]
 		f.dead, f.open, f.back = w.dead, c.cur, len(c.back)
+		f.calls, f.looked = c.calls, c.looked
 		f.from = c.edits[c.cur].units
 		if in.op != opBlock && !w.dead {
 			c.begin(in.end)
@@ -112,6 +138,7 @@ func (c *charger) join(f frame) {
 	if f.dead {
 		return
 	}
+	c.looked = f.looked
 	if f.op == opLoop && f.targeted {
 		c.edits[f.arm].check = true
 	}
@@ -125,6 +152,10 @@ func (c *charger) join(f frame) {
 		// Whatever went in comes out.
 		c.settle(f.back)
 		c.cur, w.dead = f.open, false
+		if c.calls > f.calls {
+			e := &c.edits[c.cur]
+			e.called, e.late = true, lateUnits
+		}
 	case implicit && w.dead && !comesIn:
 		c.left(&f)
 		w.dead = false
@@ -152,6 +183,11 @@ func (c *charger) settle(from int) {
 	c.back = c.back[:from]
 }
 
+func (c *charger) call() {
+	c.calls++
+	c.edits[c.cur].called = true
+}
+
 // replace notes the instructions that must become others.
 func (c *charger) replace() {
 	w, in := c.w, &c.w.instr
@@ -162,10 +198,10 @@ func (c *charger) replace() {
 	case opReturn:
 		add(editLeave, in.at, in.end, uint32(len(w.frames)))
 	case opCall:
-		c.calls++
+		c.call()
 		add(editCall, in.at, in.end, in.index)
 	case opCallIndirect:
-		c.calls++
+		c.call()
 	case opRefFunc:
 		add(editRefFunc, in.at, in.end, in.index)
 	case opMemoryGrow:

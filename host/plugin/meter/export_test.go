@@ -16,7 +16,7 @@ func RewriteNaive(b []byte, opt Options) ([]byte, error) {
 	code := appendU32(nil, uint32(len(x.bodies)+len(helpers)))
 	for i := range x.bodies {
 		c := &charger{rewriter: x, w: &x.body}
-		x.calls, x.frame = 0, 1
+		x.calls, x.frame, x.exit = 0, 1, false
 		w := c.w
 		w.open(m, i)
 		x.edits = []edit{{at: w.r.pos, end: w.r.pos, kind: editEnter, check: true, root: -1}}

@@ -90,6 +90,8 @@ type frame struct {
 	from        int64 // what that had been charged
 	arm, armCur int   // first and last edit of the then-arm, or of a loop's body
 	back        int
+	calls       int   // instructions that call before it
+	looked      int64 // the charger's when it was opened
 }
 
 // body walks the instructions of one function. It checks every index they name, and the nesting.

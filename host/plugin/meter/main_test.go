@@ -37,8 +37,9 @@ var (
 type tank struct {
 	quantum, budget int64 // 0 = 4 M units, no end
 	granted         int64
-	last            time.Time // of the refill before
-	gap             time.Duration
+	clock           func() time.Duration // nil = gaps are not measured
+	last            time.Duration        // at the refill before
+	gaps            []time.Duration      // between refills
 }
 
 func (t *tank) refill(_ context.Context, _ api.Module, stack []uint64) {
@@ -55,11 +56,13 @@ func (t *tank) refill(_ context.Context, _ api.Module, stack []uint64) {
 	if q <= 0 {
 		panic(errFuel)
 	}
-	now := time.Now()
-	if !t.last.IsZero() {
-		t.gap = max(t.gap, now.Sub(t.last))
+	if t.clock != nil {
+		now := t.clock()
+		if t.last > 0 {
+			t.gaps = append(t.gaps, now-t.last)
+		}
+		t.last = now
 	}
-	t.last = now
 	t.granted += q
 	stack[0] = uint64(q)
 }

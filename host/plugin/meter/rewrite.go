@@ -42,9 +42,15 @@ const (
 	// smallLeaf is how much a function that calls nothing may weigh, loops included, to go without a
 	// check of its own: its caller's is near.
 	smallLeaf = 32
-	// A frame takes a unit of depth, one more for every so many locals, which take stack, and one
-	// more for every so many instructions: frames that return one after the other run the rest of
-	// their code without a check, all of them together at most MaxDepth × codePerDepth.
+	// longUnits is how much code without a loop runs without a check.
+	longUnits = 8192
+	// lateUnits is how much of what comes after a call is charged before it, and longExit how much
+	// a function that calls may weigh to go without a check at its end: frames that return one after
+	// the other run so much unseen, all of them together at most MaxDepth times as much.
+	lateUnits = 32
+	longExit  = 64
+	// A frame takes a unit of depth, and one more for every so many locals and instructions: both
+	// take stack.
 	localsPerDepth = 16
 	codePerDepth   = 1024
 )
@@ -71,6 +77,7 @@ type rewriter struct {
 	back  []int
 	calls int   // instructions that call
 	frame int64 // units of depth that it holds
+	exit  bool  // look at fuel at its end
 }
 
 // Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what

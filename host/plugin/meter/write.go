@@ -82,7 +82,11 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 	}
 	a.b = append(a.b, x.b[last:x.bodies[i].end]...)
 	if calls {
-		a = a.add(x.depth, x.frame).op(opEnd)
+		a = a.add(x.depth, x.frame)
+		if x.exit {
+			a = a.check(false)
+		}
+		a = a.op(opEnd)
 	}
 	return a.b
 }
