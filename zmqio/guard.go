@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -16,6 +15,7 @@ const (
 	bufSize    = 64 << 10  // one direction's buffer
 	chunkMax   = 256 << 10 // one write under one deadline
 	partsMax   = 8         // frames of a message; what is right is checked after it was read
+	headMax    = 512       // a frame before the last that needs no memory of its own
 	commandMax = 512       // a command after the handshake (PING: 7 bytes + at most 16)
 	shakeMax   = 4096      // a frame within the handshake
 	skipMax    = 64 << 30  // an answer's frame that is read and thrown away rather than refused
@@ -31,15 +31,15 @@ const (
 
 // limits are what a guard enforces.
 type limits struct {
-	keep      int64 // the largest frame that is given to zmq4, and, but for slack, the largest message
+	keep      int64 // the largest frame that is kept, and, but for slack, the largest message
 	frame     int64 // larger frames end the connection; those between are skipped, and counted
 	handshake time.Duration
 	stall     time.Duration
 }
 
-// guard is the net.Conn that zmq4 reads from and writes to. It looks at each frame's header before
-// zmq4 allocates for it, answers nothing itself, and hands each PING's context to pongs. One
-// goroutine reads, one writes.
+// guard is the net.Conn that zmq4 shakes hands and writes on; messages are read from it by recv. It
+// looks at each frame's header before anything is allocated for it, answers nothing itself, and
+// hands each PING's context to pongs. One goroutine reads, one writes.
 type guard struct {
 	net.Conn
 	lim   limits
@@ -49,89 +49,106 @@ type guard struct {
 	pongs chan []byte // contexts to be answered by the goroutine that writes
 
 	greeted bool
-	ready   bool   // the handshake is over
-	pass    int64  // bytes of the current frame, header included, that zmq4 may still read
-	synth   []byte // a made up header, to be read first
-	parts   int
-	bytes   int64 // of the current message
-	skipped int64 // bytes of the current message that were thrown away
-	err     error // why reading ended
+	ready   bool  // the handshake is over
+	pass    int64 // bytes that zmq4 may still read of it
+	err     error // why it broke
 
-	writeErr error // the writer's: why writing ended
+	frames [][]byte // of the message read last
+	heads  []byte   // the small ones of them
 }
-
-var errWrite = errors.New("write")
 
 func newGuard(nc net.Conn, lim limits, want string) *guard {
 	return &guard{
 		Conn: nc, lim: lim, want: want, pongs: make(chan []byte, 4),
-		br: bufio.NewReaderSize(nc, bufSize),
-		bw: bufio.NewWriterSize(stallWriter{nc, lim.stall}, bufSize),
+		br:    bufio.NewReaderSize(nc, bufSize),
+		bw:    bufio.NewWriterSize(stallWriter{nc, lim.stall}, bufSize),
+		heads: make([]byte, partsMax*headMax),
 	}
 }
 
-// Write buffers; in the handshake it does not. After the handshake zmq4 does not learn what went
-// wrong, since it would refuse to read as well; writeError tells.
+// Write buffers; in the handshake it does not.
 func (g *guard) Write(p []byte) (int, error) {
 	n, err := g.bw.Write(p)
-	if !g.ready {
-		if err == nil {
-			err = g.bw.Flush()
-		}
-		return n, err
-	}
-	if err != nil {
-		g.writeErr, err = err, errWrite
+	if err == nil && !g.ready {
+		err = g.bw.Flush()
 	}
 	return n, err
 }
 
-// writeError puts the true error in the place of errWrite.
-func (g *guard) writeError(err error) error {
-	if errors.Is(err, errWrite) {
-		return g.writeErr
-	}
-	return err
-}
-
-// Read gives zmq4 the frames of messages, and in the handshake those of commands.
-func (g *guard) Read(p []byte) (int, error) {
-	if g.err != nil {
-		return 0, g.err
-	}
-	for g.pass == 0 && len(g.synth) == 0 {
-		if err := g.next(); err != nil {
-			return 0, g.fail(err)
+// recv reads the next message, and eats the commands before it. A frame that was too large to be kept
+// is empty and its bytes are in skipped. The last frame is the caller's, the others are good until
+// the next recv. The error is io.EOF only between two messages.
+func (g *guard) recv() (frames [][]byte, skipped int64, err error) {
+	frames, heads, kept := g.frames[:0], g.heads, int64(0)
+	for {
+		flags, size, length, err := g.header()
+		switch {
+		case errors.Is(err, io.EOF) && len(frames) == 0 && g.br.Buffered() == 0:
+			return nil, 0, err
+		case err != nil:
+			return nil, 0, cut(err)
+		case flags&flagCommand != 0:
+			if err := g.command(size, length); err != nil {
+				return nil, 0, cut(err)
+			}
+			continue
+		case size > g.lim.frame:
+			return nil, 0, &LimitError{What: "bytes of a frame", Got: size, Max: g.lim.frame}
+		case len(frames) == partsMax:
+			return nil, 0, &LimitError{What: "frames of a message", Got: partsMax + 1, Max: partsMax}
+		}
+		var body []byte
+		switch {
+		case size > g.lim.keep:
+			skipped += size
+			err = g.discard(length + size)
+		case kept+size > g.lim.keep+slack:
+			return nil, 0, &LimitError{What: "bytes of a message", Got: kept + size, Max: g.lim.keep + slack}
+		case flags&flagMore != 0 && size <= headMax:
+			body, heads = heads[:size:size], heads[size:]
+			err = g.read(body, length)
+		default:
+			body = make([]byte, size)
+			err = g.read(body, length)
+		}
+		if err != nil {
+			return nil, 0, cut(err)
+		}
+		kept += int64(len(body))
+		if frames = append(frames, body); flags&flagMore == 0 {
+			g.frames = frames
+			return frames, skipped, nil
 		}
 	}
-	if len(g.synth) > 0 {
-		n := copy(p, g.synth)
-		g.synth = g.synth[n:]
-		return n, nil
-	}
-	n, err := g.br.Read(p[:min(int64(len(p)), g.pass)])
-	g.pass -= int64(n)
-	if err != nil {
-		return n, g.fail(err)
-	}
-	return n, nil
 }
 
-// fail keeps the first error; an end inside a message is told from one between two.
-func (g *guard) fail(err error) error {
-	if errors.Is(err, io.EOF) && (g.parts > 0 || g.pass > 0 || g.br.Buffered() > 0 || !g.ready) {
-		err = io.ErrUnexpectedEOF
+// read takes a frame's header and body.
+func (g *guard) read(body []byte, length int64) error {
+	_, err := g.br.Discard(int(length))
+	if err == nil {
+		_, err = io.ReadFull(g.br, body)
 	}
-	g.err = err
 	return err
 }
 
-// readError puts the guard's own error in the place of what zmq4 made of it.
-func (g *guard) readError(err error) error {
-	if g.err != nil {
-		err = g.err
+// discard throws bytes away as they arrive.
+func (g *guard) discard(n int64) error {
+	for n > 0 {
+		m, err := g.br.Discard(int(min(n, 1<<20)))
+		if err != nil {
+			return err
+		}
+		n -= int64(m)
 	}
-	return fmt.Errorf("read: %w", err)
+	return nil
+}
+
+// cut tells an end in the middle from one between two messages.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // header reads the next frame's first bytes without taking them.
@@ -152,63 +169,6 @@ func (g *guard) header() (flags byte, size, length int64, err error) {
 	}
 	n := binary.BigEndian.Uint64(h[1:])
 	return flags, int64(min(n, 1<<63-1)), 9, nil
-}
-
-// next admits one more frame.
-func (g *guard) next() error {
-	if !g.greeted {
-		return g.greeting()
-	}
-	flags, size, length, err := g.header()
-	switch {
-	case err != nil:
-		return err
-	case !g.ready:
-		return g.readyCommand(flags, size, length)
-	case flags&flagCommand != 0:
-		return g.command(size, length)
-	case size > g.lim.frame:
-		return &LimitError{What: "bytes of a frame", Got: size, Max: g.lim.frame}
-	}
-	if g.parts++; g.parts > partsMax {
-		return &LimitError{What: "frames of a message", Got: int64(g.parts), Max: partsMax}
-	}
-	if size > g.lim.keep {
-		if err := g.skip(size, length); err != nil {
-			return err
-		}
-		g.synth = []byte{flags &^ flagLong, 0}
-	} else {
-		if g.bytes += size; g.bytes > g.lim.keep+slack {
-			return &LimitError{What: "bytes of a message", Got: g.bytes, Max: g.lim.keep + slack}
-		}
-		g.pass = length + size
-	}
-	if flags&flagMore == 0 {
-		g.parts, g.bytes = 0, 0
-	}
-	return nil
-}
-
-// skip throws a frame away as it arrives; zmq4 gets an empty one in its place.
-func (g *guard) skip(size, length int64) error {
-	for left := size + length; left > 0; {
-		n, err := g.br.Discard(int(min(left, 1<<20)))
-		left -= int64(n)
-		if err != nil {
-			g.pass = left
-			return err
-		}
-	}
-	g.skipped += size
-	return nil
-}
-
-// takeSkipped says how many bytes of the message just read were thrown away.
-func (g *guard) takeSkipped() int64 {
-	n := g.skipped
-	g.skipped = 0
-	return n
 }
 
 // command eats one; what it asks for is left to the writer.

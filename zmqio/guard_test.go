@@ -1,7 +1,6 @@
 package zmqio
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -32,113 +31,115 @@ func (c *chunks) Read(p []byte) (int, error) {
 }
 
 // fuzzLimits are small, so that the fuzzer meets them.
-var fuzzLimits = limits{keep: 300, frame: 600}
+var fuzzLimits = limits{keep: 1000, frame: 2000}
 
-// reference reads whole bytes by the rules of the guard: the frames of messages, with skipped ones
-// empty, until the end or the first error.
-func reference(b []byte) (frames []frame, pings [][]byte, skipped int64, clean bool) {
-	parts, total := 0, 0
+// received is what the guard makes of a message, its skipped frames empty.
+type received struct {
+	frames  []string
+	skipped int64
+}
+
+// reference reads whole bytes by the rules of the guard, until the end or the first error.
+func reference(b []byte) (messages []received, pings [][]byte, clean bool) {
+	var m received
+	total := 0
 	for len(b) > 0 {
 		flags := b[0]
 		if flags > 7 || flags&5 == 5 {
-			return frames, pings, skipped, false
+			return messages, pings, false
 		}
 		var size uint64
 		if flags&flagLong != 0 {
 			if len(b) < 9 {
-				return frames, pings, skipped, false
+				return messages, pings, false
 			}
 			size, b = binary.BigEndian.Uint64(b[1:9]), b[9:]
 		} else {
 			if len(b) < 2 {
-				return frames, pings, skipped, false
+				return messages, pings, false
 			}
 			size, b = uint64(b[1]), b[2:]
 		}
 		whole := size <= uint64(len(b))
 		if flags&flagCommand != 0 {
 			if size > commandMax || !whole {
-				return frames, pings, skipped, false
+				return messages, pings, false
 			}
 			c := b[:size]
 			b = b[size:]
 			if len(c) == 0 || int(c[0]) >= len(c) {
-				return frames, pings, skipped, false
+				return messages, pings, false
 			}
 			name, body := string(c[1:1+c[0]]), c[1+c[0]:]
 			if name == "ERROR" || name == "PING" && len(body) < 2 {
-				return frames, pings, skipped, false
+				return messages, pings, false
 			}
 			if name == "PING" {
 				pings = append(pings, body[2:])
 			}
 			continue
 		}
-		parts++
-		if size > uint64(fuzzLimits.frame) || parts > partsMax {
-			return frames, pings, skipped, false
+		if size > uint64(fuzzLimits.frame) || len(m.frames) == partsMax || !whole {
+			return messages, pings, false
 		}
 		if size > uint64(fuzzLimits.keep) {
-			if !whole {
-				return frames, pings, skipped, false
-			}
-			skipped += int64(size)
-			frames = append(frames, frame{flags &^ flagLong, []byte{}})
+			m.skipped += int64(size)
+			m.frames = append(m.frames, "")
 		} else {
-			if total += int(size); total > int(fuzzLimits.keep)+slack || !whole {
-				return frames, pings, skipped, false
+			if total += int(size); total > int(fuzzLimits.keep)+slack {
+				return messages, pings, false
 			}
-			frames = append(frames, frame{flags &^ flagLong, b[:size]})
+			m.frames = append(m.frames, string(b[:size]))
 		}
 		b = b[size:]
 		if flags&flagMore == 0 {
-			parts, total = 0, 0
+			messages = append(messages, m)
+			m, total = received{}, 0
 		}
 	}
-	return frames, pings, skipped, parts == 0
+	return messages, pings, len(m.frames) == 0
 }
 
 func FuzzGuard_Read(f *testing.F) {
 	add := func(cuts string, messages ...[]byte) { f.Add(bytes.Join(messages, nil), []byte(cuts)) }
 	add("", wireMessage("id", "delta", "x"), wireMessage("id", "reply", ""))
 	add("\x00\x00\x00\x00", command("PING", "\x00\x01context"), wireMessage("id", "x"))
-	add("\x01\x08", wireMessage("id", string(make([]byte, 300))), wireMessage("id", string(make([]byte, 301)), "y"))
-	add("\x08", wireMessage("id", string(make([]byte, 601))))
+	add("\x01\x08", wireMessage("id", string(make([]byte, 1000))), wireMessage("id", string(make([]byte, 1001)), "y"))
+	add("\x08", wireMessage("id", string(make([]byte, 2001))))
 	add("", wireMessage("1", "2", "3", "4", "5", "6", "7", "8"), wireMessage("1", "2", "3", "4", "5", "6", "7", "8", "9"))
 	add("", wireMessage("id", "reply", "x")[:4])
+	add("", wireMessage("id", string(make([]byte, headMax)), string(make([]byte, headMax+1)), "x"), wireMessage("id", "x"))
 	for _, row := range hostile() {
 		if row.live {
 			add("\x03\x05\x07", wireMessage("id", "reply", "x"), []byte(row.bytes))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data, cuts []byte) {
-		wantFrames, wantPings, wantSkipped, wantClean := reference(data)
+		want, wantPings, wantClean := reference(data)
 		g := newGuard(&chunks{data: data, cuts: cuts}, fuzzLimits, "")
-		g.greeted, g.ready, g.pongs = true, true, make(chan []byte, len(wantPings)+1)
-		s := &script{br: bufio.NewReaderSize(struct{ io.Reader }{g}, 16)}
-		var skipped int64
-		n := 0
-		for ; ; n++ {
-			got, err := s.frame()
-			skipped += g.takeSkipped()
+		g.pongs = make(chan []byte, len(wantPings)+1)
+		for n := 0; ; n++ {
+			frames, skipped, err := g.recv()
 			if err != nil {
+				if n != len(want) || errors.Is(err, io.EOF) != wantClean {
+					t.Fatalf("got %d messages, %v; want %d, clean %v", n, err, len(want), wantClean)
+				}
 				break
 			}
-			if n >= len(wantFrames) || got.flags != wantFrames[n].flags || !bytes.Equal(got.body, wantFrames[n].body) {
-				t.Fatalf("frame %d: got %v, want %v", n, got, wantFrames)
+			if n >= len(want) || skipped != want[n].skipped || len(frames) != len(want[n].frames) {
+				t.Fatalf("message %d: got %q, %d bytes skipped, want %v", n, frames, skipped, want)
 			}
-		}
-		if n != len(wantFrames) || skipped != wantSkipped || errors.Is(g.err, io.EOF) != wantClean {
-			t.Fatalf("got %d frames, %d bytes skipped, %v; want %d, %d, clean %v", n, skipped, g.err, len(wantFrames), wantSkipped, wantClean)
+			for i, body := range frames {
+				if string(body) != want[n].frames[i] {
+					t.Fatalf("message %d, frame %d: got %q, want %q", n, i, body, want[n].frames[i])
+				}
+			}
 		}
 		close(g.pongs)
 		for _, want := range wantPings {
 			if got, ok := <-g.pongs; !ok || !bytes.Equal(got, want) {
 				t.Fatalf("PONG of %q, want %q", got, want)
 			}
-		}
-		if _, err := g.Read(make([]byte, 1)); err == nil {
-			t.Fatal("reads on after its error")
 		}
 	})
 }

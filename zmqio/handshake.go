@@ -67,6 +67,32 @@ func shakeError(g *guard, err error) error {
 	return protocolf("handshake: %v", err)
 }
 
+// Read gives zmq4 the peer's side of the handshake.
+func (g *guard) Read(p []byte) (n int, err error) {
+	if g.pass == 0 && g.err == nil {
+		g.err = cut(g.next())
+	}
+	if g.err != nil {
+		return 0, g.err
+	}
+	n, err = g.br.Read(p[:min(int64(len(p)), g.pass)])
+	g.pass -= int64(n)
+	g.err = cut(err)
+	return n, g.err
+}
+
+// next admits the greeting, then a command.
+func (g *guard) next() error {
+	if !g.greeted {
+		return g.greeting()
+	}
+	flags, size, length, err := g.header()
+	if err != nil {
+		return err
+	}
+	return g.readyCommand(flags, size, length)
+}
+
 // greeting admits the peer's 64 bytes, and refuses at the first byte that is wrong: a peer that
 // speaks something else may never send 64.
 func (g *guard) greeting() error {

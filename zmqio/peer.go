@@ -3,6 +3,7 @@ package zmqio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -83,11 +84,10 @@ func (s *Server) serve(base context.Context, nc net.Conn) {
 // read takes requests until the connection ends.
 func (p *peer) read(ctx context.Context) error {
 	for {
-		m, err := p.zc.RecvMsg()
+		f, _, err := p.g.recv()
 		if err != nil {
-			return p.g.readError(err)
+			return fmt.Errorf("read: %w", err)
 		}
-		f := m.Frames
 		switch {
 		case len(f) != 3:
 			return protocolf("request of %d frames, first %q", len(f), clip(f[0]))
@@ -179,7 +179,7 @@ func (p *peer) write() error {
 			select {
 			case ping := <-p.g.pongs:
 				if err := p.zc.SendCmd(zmq4.CmdPong, ping); err != nil {
-					return p.g.writeError(err)
+					return err
 				}
 			default:
 			}
@@ -189,7 +189,7 @@ func (p *peer) write() error {
 				frames[1] = delta
 			}
 			if err := p.zc.SendMsg(zmq4.NewMsgFrom(frames...)); err != nil {
-				return p.g.writeError(err)
+				return err
 			}
 			frames[2] = nil
 			p.out.release(m.cost())
@@ -205,7 +205,7 @@ func (p *peer) write() error {
 		case <-p.out.wake:
 		case ping := <-p.g.pongs:
 			if err := p.zc.SendCmd(zmq4.CmdPong, ping); err != nil {
-				return p.g.writeError(err)
+				return err
 			}
 		case <-p.gone:
 			return nil

@@ -1,17 +1,20 @@
 package zmqio
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // read is the reader: it hands out answers until the connection ends, and never waits for anybody.
 func (c *Client) read() {
 	defer close(c.done)
 	for {
-		m, err := c.zc.RecvMsg()
+		frames, skipped, err := c.g.recv()
 		if err != nil {
-			c.Fail(c.g.readError(err))
+			c.Fail(fmt.Errorf("read: %w", err))
 			return
 		}
-		if err := c.answer(m.Frames, c.g.takeSkipped()); err != nil {
+		if err := c.answer(frames, skipped); err != nil {
 			c.Fail(err)
 			return
 		}

@@ -38,7 +38,7 @@ func (c *Client) send() error {
 			err := c.zc.SendMsg(zmq4.NewMsgFrom(frames...))
 			k.payload, frames[2] = nil, nil
 			if err != nil {
-				return c.g.writeError(err)
+				return err
 			}
 		}
 		if len(batch) > 0 {
@@ -52,7 +52,7 @@ func (c *Client) send() error {
 		case <-c.wake:
 		case ctx := <-c.g.pongs:
 			if err := c.zc.SendCmd(zmq4.CmdPong, ctx); err != nil {
-				return c.g.writeError(err)
+				return err
 			}
 		case <-c.dead:
 			return nil
@@ -74,7 +74,7 @@ func (c *Client) take(batch []*call) []*call {
 func (c *Client) pong() error {
 	select {
 	case ctx := <-c.g.pongs:
-		return c.g.writeError(c.zc.SendCmd(zmq4.CmdPong, ctx))
+		return c.zc.SendCmd(zmq4.CmdPong, ctx)
 	default:
 		return nil
 	}
@@ -84,10 +84,6 @@ func (c *Client) pong() error {
 // answers are still to be read. Should the peer not end the connection by itself, it ends after
 // WriteStall. A stall is the end at once, for a peer that takes nothing will not hang up either.
 func (c *Client) writeError(err error) {
-	if errors.Is(err, zmq4.ErrClosedConn) { // the reader met the end and is about to say so
-		<-c.dead
-		return
-	}
 	if stall, ok := errors.AsType[*StallError](err); ok {
 		c.Fail(stall)
 		return
