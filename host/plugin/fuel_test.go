@@ -3,13 +3,11 @@ package plugin
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
-	"github.com/wevalr/wevalr/testplugins/hostile"
 )
 
 // A budget is exact: one unit less than a call burns, and it fails.
@@ -81,46 +79,20 @@ func TestScore_Leaks(t *testing.T) {
 	}
 }
 
-// BenchmarkOvershoot is how far runaways of every shape run past their end, and how long they hold up the
-// garbage collector meanwhile.
-func BenchmarkOvershoot(b *testing.B) {
-	e := newEngine(b)
-	for _, m := range hostile.Modules() {
-		if m.Kind != "fuel" || !m.Loads || m.Op != abi.OpScore {
-			continue
-		}
-		b.Run(m.Name, func(b *testing.B) {
-			p := load(b, e, Spec{Source: source(b, m.Wasm), Limits: Limits{Fuel: 1e15, ScoreWall: time.Hour}})
-			var over, pause, alone []time.Duration
-			for b.Loop() {
-				gc := time.Now()
-				runtime.GC()
-				alone = append(alone, time.Since(gc))
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-				begin := time.Now()
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					if _, err := p.Score(ctx, abi.ScoreRequest{Scorer: "any"}); err == nil {
-						b.Error("no error")
-					}
-				}()
-				gc = time.Now()
-				runtime.GC()
-				pause = append(pause, time.Since(gc))
-				<-done
-				over = append(over, time.Since(begin)-20*time.Millisecond)
-				cancel()
-			}
-			slices.Sort(over)
-			slices.Sort(pause)
-			slices.Sort(alone)
-			b.ReportMetric(float64(alone[len(alone)/2].Microseconds())/1000, "gc-alone-p50-ms")
-			b.ReportMetric(float64(over[len(over)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(pause[len(pause)/2].Microseconds())/1000, "gc-p50-ms")
-			b.ReportMetric(float64(over[len(over)*99/100].Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(over[len(over)-1].Microseconds())/1000, "max-ms")
-			b.ReportMetric(float64(pause[len(pause)-1].Microseconds())/1000, "gc-max-ms")
-		})
+// A memory is not moved for a call that has been stopped: that may take longer than a call may run on.
+func TestSlab_Reallocate_Stopped(t *testing.T) {
+	looks, stopAt := 0, 0
+	s := &slab{max: 64 << 20, over: func() bool { looks++; return looks > stopAt }}
+	if s.Reallocate(1<<20) != nil {
+		t.Error("memory for a call that has been stopped")
+	}
+	stopAt = 2
+	s.buf = make([]byte, 1<<20)
+	if got := s.Reallocate(2 << 20); got != nil || len(s.buf) != 1<<20 || looks != 3 {
+		t.Errorf("stopped while it moved: got %d bytes after %d looks, want none", len(got), looks-1)
+	}
+	s.buf[1<<20-1], stopAt = 7, 1000
+	if got := s.Reallocate(2 << 20); len(got) != 2<<20 || got[1<<20-1] != 7 {
+		t.Errorf("got %d bytes", len(got))
 	}
 }

@@ -144,6 +144,8 @@ func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context
 	defer in.p.leave(c)
 	c.in, c.stderr, c.tank.gauge = in, &in.world.stderr, in.gauge
 	in.world.begin(c.op, c.seed)
+	in.slab.over = func() bool { return gctx.Err() != nil }
+	defer func() { in.slab.over = nil }()
 	// What a call before has left of them is not this call's: traps leave both unbalanced.
 	in.gauge.Set(0)
 	in.depth.Set(maxDepth)

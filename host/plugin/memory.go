@@ -16,23 +16,38 @@ type slab struct {
 	room int
 	// cut makes the next Reallocate shrink to so many bytes instead.
 	cut int
+	// over says that the call in progress has been stopped; nil = none is.
+	over func() bool
 }
 
+// moveBytes is how much is moved at a time when a memory moves: the runtime cannot stop a copy, and the
+// garbage collector waits for it.
+const moveBytes = 256 << 10
+
 // Reallocate implements experimental.LinearMemory. The engine asks for more only; it takes what it gets
-// as the new size.
+// as the new size. It gets nothing for a call that has been stopped meanwhile: moving takes time.
 func (s *slab) Reallocate(size uint64) []byte {
 	if s.cut > 0 {
 		clear(s.buf[s.cut:s.top])
 		s.top, s.cut, s.buf = s.cut, 0, s.buf[:s.cut]
 		return s.buf
 	}
+	stopped := func() bool { return s.over != nil && s.over() }
 	if n := int(size); n > cap(s.buf) {
+		if stopped() {
+			return nil
+		}
 		room := s.room
 		if s.buf != nil {
 			room = 2 * n
 		}
 		grown := make([]byte, n, max(n, min(room, int(s.max))))
-		copy(grown, s.buf)
+		for at := 0; at < len(s.buf); at += moveBytes {
+			if stopped() {
+				return nil
+			}
+			copy(grown[at:], s.buf[at:min(at+moveBytes, len(s.buf))])
+		}
 		s.buf = grown
 	} else {
 		s.buf = s.buf[:n]

@@ -8,6 +8,11 @@ func runaways() []Module {
 	fill := cat(i32c(0), i32c(7), i32c(4*65536), op(0xfc, 0x0b, 0))
 	move := cat(i32c(0), i32c(8), i32c(4*65536-8), op(0xfc, 0x0a, 0, 0))
 
+	// All of 64 MiB at once: no instruction of a guest takes longer.
+	whole := func(bulk []byte) *guest { return &guest{pages: [2]uint64{1024, 1024}, body: forever(bulk)} }
+	fillAll := cat(i32c(roomAt), i32c(7), i32c(1<<26-roomAt), op(0xfc, 0x0b, 0))
+	moveAll := cat(i32c(roomAt), i32c(roomAt+8), i32c(1<<26-roomAt-8), op(0xfc, 0x0a, 0, 0))
+
 	logs := &guest{imports: []imported{{abi.Module, "log", "iii", "i"}}}
 	ptr, n := logs.put("flood \x1b[2J")
 	logs.body = forever(cat(call(0, 3, ptr, n), drop()))
@@ -50,6 +55,8 @@ func runaways() []Module {
 		fails("memory.copy in a row", "fuel", "", &guest{
 			body: cat(i32c(60), op(0x10, 3), unreachable()), funcs: []function{twice(3, repeat(50, move))},
 		}),
+		fails("memory.fill of 64 MiB", "fuel", "", whole(fillAll)),
+		fails("memory.copy of 64 MiB", "fuel", "", whole(moveAll)),
 		fails("memory.grow in a loop", "fuel", "", grow),
 		fails("log flood", "fuel", "flood", logs),
 		fails("randomness for ever", "fuel", "", random),
