@@ -89,7 +89,8 @@ func (o *openai) complete(ctx context.Context, c *call) (completion, int, error)
 		return completion{}, 1, failCall(http.StatusBadRequest, "request: %s", secrets.mask(err.Error()))
 	}
 	var paused atomic.Bool
-	defer o.waiting.during(c.sign, &paused)()
+	stop := o.waiting.during(c.sign, &paused)
+	defer stop()
 	for try := 1; ; try++ {
 		done, after, err := o.once(ctx, c, body)
 		if err == nil {
