@@ -1,5 +1,7 @@
 package meter
 
+import "slices"
+
 // header is how every module begins.
 const header = "\x00asm\x01\x00\x00\x00"
 
@@ -94,7 +96,8 @@ func (x *rewriter) importSection() []byte {
 func (x *rewriter) functionSection() []byte {
 	types := []uint32{x.typeSlow, x.typeOp}
 	if len(x.mems) > 0 {
-		types = append(types, x.typeOp, x.typeOp)
+		types = append(types, x.typeOp, x.typeOp, x.typeBulk, x.typeBulk)
+		types = append(types, slices.Repeat([]uint32{x.typeBulk}, len(x.initFn))...)
 	}
 	s := x.extend(secFunction, len(x.bodies), len(types))
 	for _, t := range types {
@@ -121,7 +124,7 @@ func (x *rewriter) tableSection() []byte {
 
 func (x *rewriter) globalSection() []byte {
 	own := x.globals[x.nImpGlobals:]
-	s := appendU32(nil, uint32(len(own)+2))
+	s := appendU32(nil, uint32(len(own)+2+len(x.refs)))
 	for _, g := range own {
 		s = appendGlobalType(s, g)
 		s = x.appendConst(s, g.init)
@@ -129,6 +132,10 @@ func (x *rewriter) globalSection() []byte {
 	for _, v := range []int64{0, int64(x.opt.MaxDepth)} { // fuel, depth
 		s = appendGlobalType(s, global{typ: I64, mutable: true})
 		s = append(appendS64(append(s, opI64Const), v), opEnd)
+	}
+	for _, f := range x.refs {
+		s = appendGlobalType(s, global{typ: FuncRef})
+		s = append(appendU32(append(s, opRefFunc), x.function(f)), opEnd)
 	}
 	return s
 }

@@ -5,7 +5,7 @@ type edit struct {
 	at, end int // what is replaced, in the file; equal = only inserted
 	kind    editKind
 	check   bool   // charge, enter
-	index   uint32 // call: function; leave: label; helper: function
+	index   uint32 // call: function; leave: label; helper: function; global: global
 	units   int64  // charge, enter
 	// An arm that leaves gives back what its root was charged for the code that it skips: the
 	// root's units beyond from, up to to once that is known.
@@ -23,6 +23,7 @@ const (
 	editEnter                   // the same at a function's entry
 	editCall                    // a call of another index
 	editRefFunc                 // the same for ref.func
+	editGlobal                  // global.get in its place
 	editLeave                   // return becomes a branch, so that depth is given back
 	editHelper                  // a call of a helper before an instruction
 )
@@ -203,16 +204,26 @@ func (c *charger) replace() {
 	case opCallIndirect:
 		c.call()
 	case opRefFunc:
-		add(editRefFunc, in.at, in.end, in.index)
+		if g, ok := c.reference(in.index); ok {
+			add(editGlobal, in.at, in.end, g)
+		} else { // not valid, and will not be
+			add(editRefFunc, in.at, in.end, in.index)
+		}
 	case opMemoryGrow:
 		add(editHelper, in.at, in.end, c.growFn)
 	case opDataDrop:
 		c.segmentsUsed = true
 	case opMemoryInit:
 		c.segmentsUsed = true
-		add(editHelper, in.at, in.at, c.bytesFn)
-	case opMemoryCopy, opMemoryFill:
-		add(editHelper, in.at, in.at, c.bytesFn)
+		if f, long := c.initFn[in.index]; long {
+			add(editHelper, in.at, in.end, f)
+		} else {
+			add(editHelper, in.at, in.at, c.bytesFn)
+		}
+	case opMemoryCopy:
+		add(editHelper, in.at, in.end, c.copyFn)
+	case opMemoryFill:
+		add(editHelper, in.at, in.end, c.fillFn)
 	case opTableInit, opTableCopy, opTableGrow, opTableFill:
 		add(editHelper, in.at, in.at, c.elemsFn)
 	}

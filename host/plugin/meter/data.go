@@ -23,7 +23,7 @@ func (x *rewriter) mergeData() (s []byte, merged bool) {
 	segs := make([]segment, 0, len(x.data))
 	for _, d := range x.data {
 		start := int64(uint32(d.offset.i32))
-		if d.flags == 1 || d.offset.op != opI32Const || start+int64(len(d.bytes)) > size {
+		if d.flags == dataPassive || d.offset.op != opI32Const || start+int64(len(d.bytes)) > size {
 			return old, false
 		}
 		if len(d.bytes) > 0 {

@@ -34,6 +34,11 @@ func (a asm) i64(v int64) asm {
 	return a
 }
 
+func (a asm) i32(v int64) asm {
+	a.b = appendS64(append(a.b, opI32Const), v)
+	return a
+}
+
 // add adds v, which may be negative, to a global.
 func (a asm) add(global uint32, v int64) asm {
 	if v < 0 {
@@ -85,7 +90,12 @@ func (x *rewriter) helpers() []asm {
 			i64(weightHost).op(opI64Add, opI64Sub).set(x.fuel).check(false).
 			op(opLocalGet, 1, opEnd)
 		grow.locals = []byte{1, 1, byte(I32)}
-		hs = append(hs, bytes, grow)
+		hs = append(hs, bytes, grow, x.bulk(opMemoryFill, 0), x.bulk(opMemoryCopy, 0))
+		for i := range x.data {
+			if _, ok := x.initFn[uint32(i)]; ok {
+				hs = append(hs, x.bulk(opMemoryInit, uint32(i)))
+			}
+		}
 	}
 	return hs
 }
@@ -95,4 +105,58 @@ func (x *rewriter) ranged(count, limit func(asm) asm, shift int64) asm {
 	a := limit(count(limit(count(x.asm().get(x.fuel)))))
 	return a.op(opI64LtU, opSelect).i64(shift).op(opI64ShrU).i64(weightHost).op(opI64Add, opI64Sub).
 		set(x.fuel).check(false).op(opLocalGet, 0, opEnd)
+}
+
+// bulk is the body of a function (to, from or value, n i32) that does the instruction chunk by chunk,
+// and at once what goes beyond the memory or the segment: that traps before it changes anything.
+func (x *rewriter) bulk(op int, segment uint32) asm {
+	const to, from, n = 0, 1, 2
+	get := func(a asm, local byte) asm { return a.op(opLocalGet, local) }
+	do := func(a asm) asm {
+		a = a.op(prefixMisc, byte(op))
+		switch op {
+		case opMemoryInit:
+			a.b = append(appendU32(a.b, segment), 0)
+		case opMemoryCopy:
+			a = a.op(0, 0)
+		default:
+			a = a.op(0)
+		}
+		return a
+	}
+	step := func(a asm, local, op byte) asm { return get(a, local).i32(chunk).op(op, opLocalSet, local) }
+	forward := func(a asm) asm {
+		a = do(get(get(a, to), from).i32(chunk))
+		if op != opMemoryFill {
+			a = step(a, from, opI32Add)
+		}
+		return step(step(a, to, opI32Add), n, opI32Sub)
+	}
+	// beyond leaves the loop when local + n is more than what there is.
+	beyond := func(a asm, local byte) asm { return get(get(a, local).op(opI64ExtendU), n).op(opI64ExtendU, opI64Add) }
+	size := func(a asm) asm { return a.op(opMemorySize, 0, opI64ExtendU).i64(16).op(opI64Shl) }
+
+	a := x.asm().op(opBlock, typeEmpty, opLoop, typeEmpty)
+	a = get(a, n).i32(chunk).op(opI32LeU, opBrIf, 1)
+	a = size(beyond(a, to)).op(opI64GtU, opBrIf, 1)
+	switch op {
+	case opMemoryCopy:
+		a = size(beyond(a, from)).op(opI64GtU, opBrIf, 1)
+	case opMemoryInit:
+		a = beyond(a, from).i64(int64(len(x.data[segment].bytes))).op(opI64GtU, opBrIf, 1)
+	}
+	a = a.charge(chunk >> bytesShift).check(false)
+	if op == opMemoryCopy {
+		// What overlaps further on is copied from its end.
+		a = get(get(a, to), from).op(opI32GtU, opIf, typeEmpty)
+		a = step(a, n, opI32Sub)
+		a = get(get(a, to), n).op(opI32Add)
+		a = do(get(get(a, from), n).op(opI32Add).i32(chunk)).op(opElse)
+		a = forward(a).op(opEnd)
+	} else {
+		a = forward(a)
+	}
+	a = a.op(opBr, 0, opEnd, opEnd)
+	a = get(get(a, to), from)
+	return do(get(a, n).call(x.bytesFn)).op(opEnd)
 }

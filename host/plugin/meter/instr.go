@@ -37,7 +37,12 @@ const (
 	opF64Const     = 0x44
 	opFirstPlain   = 0x45
 	opI32Eq        = 0x46
+	opI32GtU       = 0x4b
+	opI32LeU       = 0x4d
 	opI64LtS       = 0x53
+	opI64GtU       = 0x56
+	opI32Add       = 0x6a
+	opI32Sub       = 0x6b
 	opI64GeS       = 0x59
 	opI64LtU       = 0x54
 	opI64Add       = 0x7c

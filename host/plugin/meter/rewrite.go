@@ -33,12 +33,14 @@ func (o Options) filled() Options {
 
 // Weights beyond one unit an instruction.
 const (
-	// weightHost is for instructions that leave native code: ref.func, and every operation on a
-	// range, whatever its length.
+	// weightHost is for ref.func, and for every operation on a range, whatever its length: some leave
+	// native code.
 	weightHost = 16
 	// bytesShift: memory.fill, copy and init cost a unit for 8 bytes; memory.grow for 8 bytes grown.
 	// table.fill, copy, init and grow cost a unit an entry.
 	bytesShift = 3
+	// chunk is how much of memory is filled, copied or initialised between two looks; a multiple of 8.
+	chunk = 256 << 10
 	// smallLeaf is how much a function that calls nothing may weigh, loops included, to go without a
 	// check of its own: its caller's is near.
 	smallLeaf = 32
@@ -63,10 +65,14 @@ type rewriter struct {
 
 	refill             uint32 // imported function
 	slow, elemsFn      uint32 // own functions
-	bytesFn, growFn    uint32 // only with a memory
-	fuel, depth        uint32 // globals
+	bytesFn, growFn    uint32 // only with a memory, as are these three
+	fillFn, copyFn     uint32
+	initFn             map[uint32]uint32 // by long passive segment
+	fuel, depth        uint32            // globals
 	typeRefill, typeOp uint32
-	typeSlow           uint32
+	typeSlow, typeBulk uint32
+	refs               []uint32          // functions that code takes the reference of
+	refGlobal          map[uint32]uint32 // the global that holds it; of what may not be taken, none
 	results            map[uint32]uint32 // type index → appended type () → same results
 	newTypes           []FuncType
 	segmentsUsed       bool // by memory.init or data.drop
@@ -137,11 +143,61 @@ func (x *rewriter) plan() {
 	x.typeRefill = x.addType(FuncType{[]ValType{I32}, []ValType{I64}})
 	x.typeOp = x.addType(FuncType{[]ValType{I32}, []ValType{I32}})
 	x.typeSlow = x.addType(FuncType{})
+	x.typeBulk = x.addType(FuncType{[]ValType{I32, I32, I32}, nil})
 	x.refill = uint32(x.nImpFuncs)
 	x.slow = uint32(len(x.funcs)) + 1
-	x.elemsFn, x.bytesFn, x.growFn = x.slow+1, x.slow+2, x.slow+3
+	x.elemsFn, x.bytesFn, x.growFn, x.fillFn, x.copyFn = x.slow+1, x.slow+2, x.slow+3, x.slow+4, x.slow+5
+	x.initFn = map[uint32]uint32{}
+	for i, d := range x.data {
+		if d.flags == dataPassive && len(d.bytes) > chunk && len(x.mems) > 0 && x.hasDataCount {
+			x.initFn[uint32(i)] = x.copyFn + 1 + uint32(len(x.initFn))
+		}
+	}
 	x.fuel = uint32(len(x.globals))
 	x.depth = x.fuel + 1
+}
+
+// reference is the global that holds the reference of a function, which the engine so makes once: each
+// ref.func that it runs allocates memory that lives as long as the instance. Only functions that occur
+// outside of code may be referred to.
+func (x *rewriter) reference(i uint32) (global uint32, ok bool) {
+	if x.refGlobal == nil {
+		x.refGlobal = x.declared()
+	}
+	global, ok = x.refGlobal[i]
+	if ok && global == 0 {
+		x.refs = append(x.refs, i)
+		global = x.depth + uint32(len(x.refs))
+		x.refGlobal[i] = global
+	}
+	return global, ok
+}
+
+// declared has the functions that occur outside of code.
+func (x *rewriter) declared() map[uint32]uint32 {
+	out := map[uint32]uint32{}
+	note := func(c constExpr) {
+		if c.op == opRefFunc {
+			out[c.index] = 0
+		}
+	}
+	for _, e := range x.exports {
+		if e.Kind == KindFunc {
+			out[e.index] = 0
+		}
+	}
+	for _, g := range x.globals[x.nImpGlobals:] {
+		note(g.init)
+	}
+	for _, e := range x.elems {
+		for _, f := range e.funcs {
+			out[f] = 0
+		}
+		for _, c := range e.exprs {
+			note(c)
+		}
+	}
+	return out
 }
 
 func (x *rewriter) addType(t FuncType) uint32 {

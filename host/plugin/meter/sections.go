@@ -272,6 +272,7 @@ func (m *module) parseExport(r *reader) {
 // Bits of an element segment's flags; active segments have bit 0 clear.
 const (
 	elemNotActive = 1
+	dataPassive   = 1
 	elemExplicit  = 2 // active: names its table; else: declarative
 	elemExprs     = 4
 )

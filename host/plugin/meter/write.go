@@ -70,6 +70,8 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 			a = a.call(x.function(e.index))
 		case editRefFunc:
 			a.b = appendU32(append(a.b, opRefFunc), x.function(e.index))
+		case editGlobal:
+			a = a.get(e.index)
 		case editLeave:
 			if !calls {
 				a.b = append(a.b, x.b[e.at:e.end]...)
