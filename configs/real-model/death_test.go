@@ -14,13 +14,29 @@ type ended struct {
 	Failure         *struct{ Source, Kind, Message string }
 }
 
-// The model server is killed in mid-run: what it had answered stays, every other rollout is an error
-// of the model, and a resume does those once it is back.
 func TestModel_Dies(t *testing.T) {
 	m := serve(t, "")
+	dies(t, m.base(), m.kill, func() { serve(t, m.port) })
+}
+
+// The same without a model.
+func TestModel_StandIn_Dies(t *testing.T) {
+	t.Parallel()
+	s := oneAtATime(t, "127.0.0.1:0", 50*time.Millisecond)
+	kill := func() {
+		s.CloseClientConnections()
+		s.Close()
+	}
+	dies(t, s.URL+"/v1", kill, func() { oneAtATime(t, s.Listener.Addr().String(), time.Millisecond) })
+}
+
+// dies kills a model server in mid-run: what it had answered stays, every other rollout is an error
+// of the model, and a resume does those once it is back.
+func dies(t *testing.T, base string, kill, again func()) {
+	t.Helper()
 	const n = 12
 	out := t.TempDir()
-	p := startEval(t, m.base(), out, "-n", "12", "-c", "4", "--set", "model.sampling.max_tokens=24")
+	p := startEval(t, base, out, "-n", "12", "-c", "4", "--set", "model.sampling.max_tokens=24")
 	finished := regexp.MustCompile(`"t":"finish"`)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -39,7 +55,7 @@ func TestModel_Dies(t *testing.T) {
 			}
 		}
 	}
-	m.kill()
+	kill()
 	s := p.wait(3)
 	got := s.Completed + s.Limit
 	if got < 3 || s.Errors == 0 || got+s.Errors != n || s.Owed != s.Errors {
@@ -55,7 +71,7 @@ func TestModel_Dies(t *testing.T) {
 	}
 	before := completions(t, s)
 
-	serve(t, m.port)
+	again()
 	s = start(t, "resume", s.Run.Dir, "--json").wait(0)
 	if s.Completed+s.Limit != n || s.Owed != 0 {
 		t.Errorf("resumed: got %+v, want all %d", s, n)

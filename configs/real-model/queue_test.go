@@ -3,6 +3,7 @@ package realmodel_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -50,10 +51,14 @@ func TestQueue_Waits(t *testing.T) {
 
 // oneAtATime is a model that takes as long as latency for each answer, and answers one at a time;
 // 0: it takes the calls and never answers.
-func oneAtATime(t *testing.T, latency time.Duration) string {
+func oneAtATime(t *testing.T, address string, latency time.Duration) *httptest.Server {
 	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var turn sync.Mutex
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // else the client's end is not seen
 		if latency == 0 {
 			<-r.Context().Done()
@@ -67,8 +72,11 @@ func oneAtATime(t *testing.T, latency time.Duration) string {
 		case <-r.Context().Done():
 		}
 	}))
+	_ = s.Listener.Close()
+	s.Listener = l
+	s.Start()
 	t.Cleanup(s.Close)
-	return s.URL + "/v1"
+	return s
 }
 
 // The same without a model.
@@ -78,7 +86,7 @@ func TestQueue_StandIn_Waits(t *testing.T) {
 	}
 	t.Parallel()
 	const n, stall = 64, 4 * time.Second
-	p := startEval(t, oneAtATime(t, 150*time.Millisecond), t.TempDir(), "-n", strconv.Itoa(n), "-c", strconv.Itoa(n),
+	p := startEval(t, oneAtATime(t, "127.0.0.1:0", 150*time.Millisecond).URL+"/v1", t.TempDir(), "-n", strconv.Itoa(n), "-c", strconv.Itoa(n),
 		"--set", fmt.Sprintf("server.stall_after=%q", stall))
 	waited(t, p, n, stall)
 }
@@ -89,7 +97,7 @@ func TestQueue_StandIn_Stalls(t *testing.T) {
 		t.Skip("-short: it waits for seconds")
 	}
 	t.Parallel()
-	p := startEval(t, oneAtATime(t, 0), t.TempDir(), "-n", "4", "-c", "4", "--set", `server.stall_after="2s"`)
+	p := startEval(t, oneAtATime(t, "127.0.0.1:0", 0).URL+"/v1", t.TempDir(), "-n", "4", "-c", "4", "--set", `server.stall_after="2s"`)
 	if s := p.wait(3); s.Errors != 4 || len(s.Failures) != 1 || s.Failures[0].Kind != "stalled" {
 		t.Errorf("got %+v, want 4 stalled", s)
 	}
@@ -98,7 +106,7 @@ func TestQueue_StandIn_Stalls(t *testing.T) {
 // What bounds one call is the client's timeout: the model is at fault then, and not the env-server.
 func TestQueue_StandIn_ReadTimeout(t *testing.T) {
 	t.Parallel()
-	p := startEval(t, oneAtATime(t, 0), t.TempDir(), "-n", "4", "-c", "4",
+	p := startEval(t, oneAtATime(t, "127.0.0.1:0", 0).URL+"/v1", t.TempDir(), "-n", "4", "-c", "4",
 		"--set", "model.client.timeout={read=0.5}", "--set", "model.max_retries=0")
 	if s := p.wait(3); s.Errors != 4 || len(s.Failures) != 1 || s.Failures[0].Source != "model" || s.Failures[0].Kind != "unavailable" {
 		t.Errorf("got %+v, want 4 times model unavailable", s)

@@ -83,6 +83,8 @@ type Model struct {
 	APIKeyVar      string
 	Headers        map[string]string
 	HeadersFromEnv map[string]string
+	// Sampling is checked alone: requests bring their own.
+	Sampling map[string]any
 	// Timeout is {connect, read, write, pool} in seconds, for requests that bring none.
 	Timeout map[string]any
 	// MaxRetries bounds the further tries of a model call. 0: none.

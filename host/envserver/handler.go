@@ -75,6 +75,7 @@ func ownEndpoint(m *Model) (*endpoint, error) {
 		timeout = m.Timeout
 	}
 	own.setTimeout(timeout, "client.timeout", bad)
+	checkSampling(m.Sampling, bad)
 	if len(bad.Problems) > 0 {
 		return nil, fmt.Errorf("model: %s: %s: %s", m.Name, bad.Problems[0].Loc, bad.Problems[0].Msg)
 	}
@@ -147,11 +148,7 @@ func (h *handler) run(ctx context.Context, req *zmqio.Request) []byte {
 func (h *handler) prepare(r *wire.RunRequest) (*call, model, error) {
 	bad := &wire.ValidationError{Model: "RunRequest"}
 	c := &call{model: r.Model, sampling: r.Sampling, tag: r.Wevalr, client: readEndpoint(r.Client, bad)}
-	for _, key := range [...]string{"model", "messages", "stream", "stream_options", "n"} {
-		if v, ok := r.Sampling[key]; ok {
-			bad.Add("sampling."+key, "Input is this server's own to set", "extra_forbidden", v)
-		}
-	}
+	checkSampling(r.Sampling, bad)
 	var m model = h.http
 	if strings.HasPrefix(r.Model, offlinePrefix) {
 		// No endpoint is called, so what the client says of one does not matter.
@@ -169,6 +166,16 @@ func (h *handler) prepare(r *wire.RunRequest) (*call, model, error) {
 		bad.Add("client.eval.base_url", why, "value_error", c.client.baseURL)
 	}
 	return c, m, refusal(bad)
+}
+
+// checkSampling refuses the keys that are not the sampler's. A stream is among them: many endpoints
+// count no tokens then, and some cut one short for the next request.
+func checkSampling(sampling map[string]any, bad *wire.ValidationError) {
+	for _, key := range [...]string{"model", "messages", "stream", "stream_options", "n"} {
+		if v, ok := sampling[key]; ok {
+			bad.Add("sampling."+key, "Input is this server's own to set", "extra_forbidden", v)
+		}
+	}
 }
 
 // refusal is bad as an error; nil when nothing is wrong.

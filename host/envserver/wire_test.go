@@ -331,6 +331,7 @@ func TestListen_Refuses(t *testing.T) {
 		"no url":        {Options{Model: Model{Name: "gpt"}}, "base_url"},
 		"option":        {Options{Model: Model{Name: "gpt", BaseURL: "http://h/v1", Options: map[string]any{"file": "x"}}}, "option file is unknown"},
 		"timeout":       {Options{Model: Model{Name: "gpt", BaseURL: "http://h/v1", Timeout: map[string]any{"read": "soon"}}}, "timeout.read"},
+		"sampling":      {Options{Model: Model{Name: "gpt", BaseURL: "http://h/v1", Sampling: map[string]any{"seed": 1, "stream": true}}}, "sampling.stream: Input is this server's own"},
 		"offline model": {Options{Model: Model{Name: "offline/nope"}}, "no such model"},
 		"endpoint":      {Options{Endpoint: "udp://x"}, "endpoint"},
 	} {
