@@ -274,6 +274,11 @@ func (p *Plugin) start(ctx context.Context, b []byte) error {
 	if err := p.link(ctx, wazero.NewRuntimeConfig(), b); err != nil {
 		return err
 	}
+	return p.begin(ctx)
+}
+
+// begin makes the first instance and takes the image.
+func (p *Plugin) begin(ctx context.Context) error {
 	if err := acquire(ctx, p.engine.cores, 1); err != nil {
 		return err
 	}

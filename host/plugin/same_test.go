@@ -2,101 +2,158 @@ package plugin
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
-// sameCalls is how often the same score is asked for.
-const sameCalls = 1000
+// What the processes that TestScore_SameBytesSameFuel starts are told: the cache to use, the file to write to,
+// and "interpreter" for the engine's other half.
+const (
+	childCache  = "WEVALR_TEST_SAME_CACHE"
+	childOut    = "WEVALR_TEST_SAME_OUT"
+	childEngine = "WEVALR_TEST_SAME_ENGINE"
+)
 
-// childCache is set in the processes that TestScore_SameBytesSameFuel starts: the cache to use.
-const childCache = "WEVALR_TEST_SAME_CACHE"
-
-// TestScore_SameBytesSameFuel: equal calls give equal scores and burn equal fuel, the first and the
-// thousandth, in two processes, on one core and on two.
+// TestScore_SameBytesSameFuel: 1,000 requests give equal bytes and burn equal fuel in every process, on one core
+// and on two, on the compiler and on the interpreter, be it an instance's first call or its thousandth.
 func TestScore_SameBytesSameFuel(t *testing.T) {
-	needBuild(t)
 	if dir := os.Getenv(childCache); dir != "" {
-		_, _ = fmt.Fprintln(os.Stdout, "same:", sameScores(t, dir))
+		lines := sameScores(t, dir, os.Getenv(childEngine) == "interpreter", true)
+		if err := os.WriteFile(os.Getenv(childOut), []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	dir := filepath.Join(t.TempDir(), "cache")
-	want := sameScores(t, dir)
+	want := sameScores(t, dir, false, false)
 	for _, cores := range []string{"1", "2"} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestScore_SameBytesSameFuel$", "-test.v")
-		cmd.Env = append(os.Environ(), childCache+"="+dir, "GOMAXPROCS="+cores)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("GOMAXPROCS=%s: %v\n%s", cores, err, out)
-		}
-		if !strings.Contains(string(out), "same: "+want+"\n") {
-			t.Errorf("GOMAXPROCS=%s: got\n%s\nwant %s", cores, out, want)
+		for _, engine := range []string{"compiler", "interpreter"} {
+			out := filepath.Join(t.TempDir(), "out")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestScore_SameBytesSameFuel$", fmt.Sprint("-test.short=", testing.Short()))
+			cmd.Env = append(os.Environ(), childCache+"="+dir, childOut+"="+out, childEngine+"="+engine, "GOMAXPROCS="+cores)
+			if text, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s, GOMAXPROCS=%s: %v\n%s", engine, cores, err, text)
+			}
+			b, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.Collect(strings.Lines(string(b)))
+			if len(got) != len(want) || len(want) == 0 {
+				t.Errorf("%s, GOMAXPROCS=%s: %d scores, want %d", engine, cores, len(got), len(want))
+			}
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Fatalf("%s, GOMAXPROCS=%s: got %swant %s", engine, cores, got[i], want[i])
+				}
+			}
 		}
 	}
 }
 
-// sameScores asks for the same scores again and again, with others between, and gives what all of them
-// were.
-func sameScores(t *testing.T, cache string) string {
+// summing is a guest whose score and fuel depend on every byte of its request, and which would give another
+// score if it found what it left behind.
+func summing() *guest {
+	const sum = dataAt + 4096
+	g := &guest{manifest: scorerManifest}
+	ptr, n := g.put(score("0"))
+	add := cat(
+		op(0x02, 0x40, 0x03, 0x40, 0x20, 1, 0x45, 0x0d, 1, 0x20, 1), i32c(1), op(0x6b, 0x21, 1), // while len-- > 0
+		i32c(sum), i32c(sum), op(0x28, 2, 0, 0x20, 1, 0x2d, 0), uleb(bufAt), op(0x6a, 0x36, 2, 0, 0x0c, 0, 0x0b, 0x0b))
+	g.body = cat(add, i32c(ptr+n-int32(len("0}]}}"))), i32c(sum), op(0x28, 2, 0), i32c(7), op(0x71), i32c('0'), op(0x6a, 0x3a, 0, 0),
+		i64c(int64(ptr)<<32|int64(n)))
+	return g
+}
+
+// sameScores gives the answer to every request, and its fuel, a line each. Each core takes its share, forwards or
+// backwards: what is an instance's first call in one process is its last in another.
+func sameScores(t *testing.T, cache string, interpreter, backwards bool) []string {
 	t.Helper()
 	e, err := NewEngine(Options{CacheDir: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close(context.Background()) }()
-	h := sha256.New()
-	for _, s := range []struct {
-		dir, scorer, target, completion string
-		grants                          Grants
-	}{
-		// Looks at clock, randomness, files and its own state.
-		{"testplugins/conform-go", "world", "", "", Grants{FS: map[string]string{"dataset": dataset(t)}, Env: &EnvGrant{Sampling: []string{"temperature"}}}},
-		{"plugins/exact-match", "match", "42", "so it is 42", Grants{}},
-	} {
-		p, err := e.Load(context.Background(), Spec{Source: filepath.Join(repo(t), s.dir), Grants: s.grants})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ask := func(seed int64, completion string) string {
-			res, err := p.Score(context.Background(), abi.ScoreRequest{
-				Scorer: s.scorer, Seed: seed, Task: abi.Task{Key: "k", Data: map[string]any{}, Target: s.target}, Episode: *episode(completion),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := json.Marshal(res.Scores)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if res.Fuel == 0 {
-				t.Fatal("no fuel is counted")
-			}
-			return fmt.Sprintf("%s %d", b, res.Fuel)
-		}
-		first := ask(7, s.completion)
-		for i := range sameCalls {
-			if i%10 == 0 {
-				ask(int64(i), long(i*100))
-			}
-			if again := ask(7, s.completion); again != first {
-				t.Fatalf("%s: call %d gave\n%s\nthe first\n%s", s.dir, i, again, first)
-			}
-		}
-		_, _ = fmt.Fprintln(h, first)
-		if err := p.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+	type set struct {
+		source, scorer string
+		grants         Grants
 	}
-	return fmt.Sprintf("%x", h.Sum(nil))
+	requests, sets := 100, []set{{source(t, summing().bytes()), "any", Grants{}}}
+	if !testing.Short() {
+		requests = 1000
+		sets = append(
+			sets,
+			// Looks at clock, randomness, files and its own state.
+			set{filepath.Join(repo(t), "testplugins/conform-go"), "world", Grants{FS: map[string]string{"dataset": dataset(t)}, Env: &EnvGrant{Sampling: []string{"temperature"}}}},
+			set{filepath.Join(repo(t), "plugins/gsm8k"), "flexible", Grants{FS: map[string]string{"dataset": dataset(t)}}},
+		)
+	}
+	var lines []string
+	for _, s := range sets {
+		p := load(t, e, Spec{Source: s.source, Grants: s.grants})
+		if interpreter {
+			p = onInterpreter(t, p)
+		}
+		out := make([]string, requests)
+		var wg sync.WaitGroup
+		for core := range e.nCores {
+			wg.Go(func() {
+				for i := core; i < requests; i += e.nCores {
+					at := i
+					if backwards {
+						at = requests - 1 - i
+					}
+					out[at] = sameScore(t, p, s.scorer, at)
+				}
+			})
+		}
+		wg.Wait()
+		lines = append(lines, out...)
+	}
+	return lines
+}
+
+// sameScore asks for the i-th score.
+func sameScore(t *testing.T, p *Plugin, scorer string, i int) string {
+	t.Helper()
+	text := strings.Repeat(fmt.Sprintf("so it is %d, or not. ", i*i), i%50) + fmt.Sprintf("#### %d", i%7)
+	res, err := p.Score(context.Background(), abi.ScoreRequest{
+		Scorer: scorer, Seed: int64(i), Episode: *episode(text),
+		Task: abi.Task{Key: fmt.Sprint("k", i), Data: map[string]any{"b": i, "a": text, "c": nil}, Target: "3"},
+	})
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	b, err := json.Marshal(res.Scores)
+	if err != nil || res.Fuel == 0 {
+		t.Errorf("fuel %d, %v", res.Fuel, err)
+	}
+	return fmt.Sprintf("%s %d %s %d\n", p.Alias(), i, b, res.Fuel)
+}
+
+// onInterpreter is p on the interpreter.
+func onInterpreter(t *testing.T, p *Plugin) *Plugin {
+	t.Helper()
+	q, err := p.interpreted(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.rt.Close(context.Background()) })
+	if err := q.begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return q
 }
 
 func TestPlugin_SelfCheck(t *testing.T) {
