@@ -23,7 +23,7 @@ type body interface {
 type death struct {
 	status    syscall.WaitStatus
 	usage     Usage
-	known     bool // status and usage are
+	known     bool // status is; usage may be zero where the warden was lost at the end
 	survivors []Process
 }
 

@@ -31,6 +31,9 @@ type leader struct {
 	mu     sync.Mutex // no signal after reaping
 	reaped bool
 
+	last  syscall.WaitStatus // after dead: how it ended
+	known bool               // after dead: last is
+	// What reaping adds:
 	status syscall.WaitStatus // after gone
 	usage  Usage              // after gone
 	err    error              // after gone: there is no status
@@ -53,7 +56,7 @@ func launch(c command, stdio []*os.File, attr *syscall.SysProcAttr) (*leader, er
 		}
 		l.pid = p.Pid
 		started <- nil
-		waitDead(p.Pid)
+		l.last, l.known = waitDead(p.Pid)
 		close(l.dead)
 		<-l.reap
 		l.mu.Lock()

@@ -13,11 +13,13 @@ const maxRSSUnit = 1
 
 func leaderAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitDead returns when pid, a child of ours, has ended; it stays a zombie.
-func waitDead(pid int) {
+// waitDead returns when pid, a child of ours, has ended; it stays a zombie. How it ended is known when it
+// is reaped.
+func waitDead(pid int) (status syscall.WaitStatus, known bool) {
 	for !exited(pid, nil) {
 		time.Sleep(50 * time.Millisecond) // out of descriptors or memory: there is nobody to tell
 	}
+	return 0, false
 }
 
 // isDead reports whether pid, a child of ours that is not reaped, has ended.

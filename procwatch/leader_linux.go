@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,15 +17,33 @@ func leaderAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// waitDead returns when pid, a child of ours, has ended; it stays a zombie, and so its number
+// waitDead returns when pid, a child of ours, has ended, and how; it stays a zombie, and so its number
 // cannot be given to another process yet. That is why no pidfd is needed here.
-func waitDead(pid int) {
+func waitDead(pid int) (status syscall.WaitStatus, known bool) {
 	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return
+			status, known = statusOf(&info)
+			return status, known && err == nil
 		}
 	}
+}
+
+// statusOf reads a SIGCHLD's siginfo_t as wait(2) would have given it. x/sys leaves si_status unnamed: it
+// is the int at byte 24 of the kernel's struct on 64-bit machines (sigaction(2), CLD_ codes).
+func statusOf(info *unix.Siginfo) (syscall.WaitStatus, bool) {
+	const exited, killed, dumped = 1, 2, 3 // CLD_
+	status := syscall.WaitStatus((*[32]int32)(unsafe.Pointer(info))[6])
+	switch info.Code {
+	case exited:
+		return status & 0xff << 8, true
+	case killed:
+		return status & 0x7f, true
+	case dumped:
+		return status&0x7f | 0x80, true
+	}
+	return 0, false
 }
 
 // isDead reports whether pid, a child of ours that is not reaped, has ended.

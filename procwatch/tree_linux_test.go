@@ -2,6 +2,9 @@ package procwatch
 
 import (
 	"context"
+	"encoding/gob"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -165,6 +168,51 @@ func TestProc_TempDir_IsRemoved(t *testing.T) {
 			t.Errorf("it is there: %v", err)
 		}
 	})
+}
+
+// The warden removes it too: the host may be killed before it comes to that.
+func TestProc_TempDir_IsRemovedByTheWarden(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "own")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := child(t, Warden, Spec{Argv: []string{"sleep", "600"}, TempDir: dir, DrainTimeout: time.Minute})
+	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", p.PID()), os.O_WRONLY, 0) // keeps the host from its end
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(p.PID(), syscall.SIGKILL)
+	gone(t, dir, patience)
+	if _, over := p.Exit(); over {
+		t.Error("the host came to its end meanwhile")
+	}
+	_ = held.Close()
+	ended(t, p)
+}
+
+// What is known at the leader's death is kept when the warden is lost after it.
+func TestWarden_LostAfterTheDeath(t *testing.T) {
+	for want, status := range map[string]syscall.WaitStatus{"exit status 9": 9 << 8, "signal: killed": 9} {
+		conn, theirs, err := os.Pipe()
+		if err == nil {
+			err = gob.NewEncoder(theirs).Encode(report{Dead: true, Known: true, Status: uint32(status)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = theirs.Close()
+		proc, err := os.StartProcess("/bin/sleep", []string{"sleep", "600"}, &os.ProcAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &warden{proc: proc, conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(io.Discard), leader: -1, pidfd: -1}
+		if !w.await() {
+			t.Fatal("the death was not seen")
+		}
+		if d := w.bury(); !d.known || d.status != status {
+			t.Errorf("got %v, known %v, want %s", d.status, d.known, want)
+		}
+	}
 }
 
 func TestProc_Done_NamesWhoHoldsThePipe(t *testing.T) {

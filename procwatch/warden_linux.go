@@ -29,10 +29,11 @@ type report struct {
 	Level     Containment // of opLevel: what cannot be had, and why
 	Why       string
 	Dead      bool
+	Known     bool   // of Dead: Status is
+	Status    uint32 // of Dead: as wait(2) gives it
 	Swept     bool
 	Survivors []Process
 	Reaped    bool
-	Status    uint32 // as wait(2) gives it
 	Usage     Usage
 }
 
@@ -44,7 +45,8 @@ type warden struct {
 	in     *gob.Decoder // await, then bury
 	cgroup cgroup
 	leader int
-	pidfd  int // the leader's; the warden reaps it only when told to, so the number was right
+	pidfd  int   // the leader's; the warden reaps it only when told to, so the number was right
+	end    death // what was known at the leader's death, from await to bury
 
 	mu     sync.Mutex
 	out    *gob.Encoder
@@ -136,7 +138,11 @@ func (w *warden) close() {
 
 func (w *warden) await() bool {
 	var r report
-	return w.in.Decode(&r) == nil && r.Dead
+	if w.in.Decode(&r) != nil || !r.Dead {
+		return false
+	}
+	w.end = death{status: syscall.WaitStatus(r.Status), known: r.Known}
+	return true
 }
 
 func (w *warden) signal(sig syscall.Signal) {
@@ -170,7 +176,8 @@ func readable(pidfd int, limit time.Duration) bool {
 	}
 }
 
-func (w *warden) bury() (d death) {
+func (w *warden) bury() death {
+	d := w.end
 	t := time.AfterFunc(sweepLimit+100*time.Millisecond, func() { _ = w.proc.Kill() })
 	defer t.Stop()
 	var swept, reaped report
@@ -181,7 +188,7 @@ func (w *warden) bury() (d death) {
 		_ = w.out.Encode(request{Reap: true})
 		w.mu.Unlock()
 		if w.in.Decode(&reaped) == nil && reaped.Reaped {
-			d = death{status: syscall.WaitStatus(reaped.Status), usage: reaped.Usage, known: true}
+			d.usage = reaped.Usage
 		}
 	}
 	d.survivors = swept.Survivors

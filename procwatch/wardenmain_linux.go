@@ -47,10 +47,8 @@ func wardenMain() int {
 	}
 	go k.receive(in)
 	go k.reapOrphans()
-	if k.watch() {
-		return 0
-	}
-	if k.cmd.TempDir != "" {
+	k.watch()
+	if k.cmd.TempDir != "" { // the host does it too, if it lives that long
 		_ = os.RemoveAll(k.cmd.TempDir)
 	}
 	return 0
@@ -130,16 +128,17 @@ func (k *keeper) receive(in *gob.Decoder) {
 	}
 }
 
-// watch returns when nothing is left to watch, with false when the host died before.
-func (k *keeper) watch() bool {
+// watch returns when nothing is left to watch.
+func (k *keeper) watch() {
 	for {
 		select {
 		case <-k.leader.dead:
-			return k.bury()
+			k.bury()
+			return
 		case r, ok := <-k.requests:
 			if !ok {
 				k.outlive()
-				return false
+				return
 			}
 			k.signal(r.Signal)
 		}
@@ -147,8 +146,8 @@ func (k *keeper) watch() bool {
 }
 
 // bury reports the leader's death, kills the rest, and reaps the leader when the host says so.
-func (k *keeper) bury() bool {
-	_ = k.out.Encode(report{Dead: true})
+func (k *keeper) bury() {
+	_ = k.out.Encode(report{Dead: true, Known: k.leader.known, Status: uint32(k.leader.last)})
 	_ = k.out.Encode(report{Swept: true, Survivors: sweep(k.tree, k.cgroup.kill, sweepLimit)})
 	told := false
 	for r := range k.requests {
@@ -159,9 +158,8 @@ func (k *keeper) bury() bool {
 	d := k.leader.bury()
 	k.clear(sweepLimit)
 	if d.known && told {
-		_ = k.out.Encode(report{Reaped: true, Status: uint32(d.status), Usage: d.usage})
+		_ = k.out.Encode(report{Reaped: true, Usage: d.usage})
 	}
-	return told
 }
 
 // outlive ends the tree as Stop would have: the host is gone.
