@@ -27,7 +27,8 @@ const benchPayload = 1024
 // With WEVALR_BENCH_PEERS=1 and libzmq, a C compiler and a Python with pyzmq (WEVALR_BENCH_PYTHON,
 // default python3) it also runs a C client and an asyncio client against the same C ROUTER, in turn
 // with ours, and reports medians of ratios: x-asyncio and x-c are of requests a second, more is
-// better; p99-asyncio and cpu-asyncio are ours to theirs, less is better.
+// better; p99-asyncio and cpu-asyncio are ours to theirs, less is better. These four threads need two
+// cores for themselves: on a busy machine the rates are noise unless it runs under chrt -r 1.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, inflight := range []int{1, 64, 4096} {
 		for _, network := range []string{"ipc", "tcp"} {

@@ -3,8 +3,9 @@
 //
 // A request is [id, method, payload]. An answer is any number of [id, "delta", payload] and then
 // one [id, "reply", payload]; the older dialect answers [id, payload] only, and is told by the
-// number of frames of a connection's first answer. zmq4's sockets are not used: they crash, lose
-// and hang (docs/rationale.md). What zmq4 reads has passed a guard that bounds every length first.
+// number of frames of a connection's first answer. zmq4 shakes hands, behind a guard that bounds
+// every length first, and writes; messages are read by the guard itself. zmq4's sockets are not used:
+// they crash, lose and hang (docs/rationale.md).
 //
 // # Concurrency
 //

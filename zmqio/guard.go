@@ -79,6 +79,7 @@ func (g *guard) Write(p []byte) (int, error) {
 // is empty and its bytes are in skipped. The last frame is the caller's, the others are good until
 // the next recv. The error is io.EOF only between two messages.
 func (g *guard) recv() (frames [][]byte, skipped int64, err error) {
+	clear(g.frames) // what the caller has let go is not held here while nothing comes
 	frames, heads, kept := g.frames[:0], g.heads, int64(0)
 	for {
 		flags, size, length, err := g.header()

@@ -145,3 +145,26 @@ func TestClient_LargeReply_IsNotCopied(t *testing.T) {
 		t.Errorf("allocated %d bytes for a reply of %d", got, size)
 	}
 }
+
+// An idle connection holds nothing of the answer that came last.
+func TestClient_Idle_HoldsNoAnswer(t *testing.T) {
+	s := listen(t, "ipc://"+socketPath(t), echo, ServerOptions{})
+	c := dial(t, s.Endpoint(), Options{})
+	freed := make(chan struct{})
+	func() {
+		r, err := c.Call(t.Context(), "health", make([]byte, 1<<20), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.AddCleanup(&r.Payload[0], func(int) { close(freed) }, 0)
+	}()
+	until(t, "the answer's end", func() bool {
+		runtime.GC()
+		select {
+		case <-freed:
+			return true
+		default:
+			return false
+		}
+	})
+}
