@@ -58,27 +58,6 @@ func TestLimits_Resolve(t *testing.T) {
 	}
 }
 
-// An instance whose call grew its memory far is given up, one that grew a little is put back, and a
-// guest that leaks in every call never runs out.
-func TestScore_Leaks(t *testing.T) {
-	calls := 10_000
-	if testing.Short() {
-		calls = 2000
-	}
-	g := &guest{manifest: scorerManifest}
-	g.body = cat(i32c(2), op(0x40, 0), expect(4), op(0x3f, 0), expect(6), // memory.grow(2) gives 4, then there are 6
-		i32c(5*65536), op(0x2d, 0, 0), expect(0), i32c(5*65536), i32c(7), op(0x3a, 0, 0), g.answer(score("1")))
-	p := loadGuest(t, g)
-	for range calls {
-		if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if in := p.pool.idle[0]; in.calls == 0 || in.calls > recycleCalls {
-		t.Errorf("the idle instance has served %d calls", in.calls)
-	}
-}
-
 // A memory is not moved for a call that has been stopped: that may take longer than a call may run on.
 func TestSlab_Reallocate_Stopped(t *testing.T) {
 	looks, stopAt := 0, 0

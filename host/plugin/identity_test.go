@@ -3,11 +3,8 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"testing"
 
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -82,51 +79,4 @@ func TestPlugin_Accessors(t *testing.T) {
 		!p.Provides(abi.ProvidesScorer) || p.Provides(abi.ProvidesTask) || p.TaskCount() != nil {
 		t.Errorf("got %s %s %d %v", p.Alias(), p.ABI(), p.Size(), p.Scorers())
 	}
-}
-
-func BenchmarkScore_Hand(b *testing.B) {
-	p := loadGuest(b, scoring(score("1")))
-	for b.Loop() {
-		if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkScore_Go scores an episode of 4 KB and reports how much the process has grown since the first
-// hundred calls.
-//
-//	go test -run '^$' -bench Score_Go -benchtime 1000000x ./host/plugin
-func BenchmarkScore_Go(b *testing.B) {
-	needBuild(b)
-	p := load(b, newEngine(b), Spec{Source: filepath.Join(repo(b), "plugins/exact-match")})
-	req := abi.ScoreRequest{
-		Scorer: "match", Task: abi.Task{Key: "k", Data: map[string]any{}, Target: "42"},
-		Episode: *episode(strings.Repeat("so it is 42, as far as I can see. ", 120)),
-	}
-	score := func() {
-		if _, err := p.Score(context.Background(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for range 100 {
-		score()
-	}
-	before := residentMiB(b)
-	for b.Loop() {
-		score()
-	}
-	b.ReportMetric(residentMiB(b)-before, "MiB-grown")
-}
-
-// residentMiB is the process's resident memory after a collection, 0 where it cannot be told.
-func residentMiB(b *testing.B) float64 {
-	b.Helper()
-	debug.FreeOSMemory()
-	text, err := os.ReadFile("/proc/self/statm")
-	var size, resident float64
-	if _, scanErr := fmt.Sscan(string(text), &size, &resident); err != nil || scanErr != nil {
-		return 0
-	}
-	return resident * float64(os.Getpagesize()) / (1 << 20)
 }

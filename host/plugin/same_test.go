@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -195,67 +194,5 @@ func TestShipped_SelfCheck(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// BenchmarkReset is what putting a Go guest back costs, against the same calls without it.
-func BenchmarkReset(b *testing.B) {
-	needBuild(b)
-	p := load(b, newEngine(b), Spec{Source: filepath.Join(repo(b), "plugins/gsm8k"), Grants: Grants{FS: map[string]string{"dataset": b.TempDir()}}})
-	in, err := p.spawn(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer in.close()
-	req := abi.ScoreRequest{
-		Scorer: "strict", Task: abi.Task{Key: "k", Data: map[string]any{}, Target: "42"}, Episode: *episode(strings.Repeat("so it is 42. ", 300) + "#### 42"),
-	}
-	call := func() {
-		if _, err := p.sample(context.Background(), in, req); err != nil {
-			b.Fatal(err)
-		}
-	}
-	spread := [2]int64{}
-	for b.Loop() {
-		for range 50 {
-			spread[0] += timed(call)
-		}
-		for range 50 {
-			spread[1] += timed(func() {
-				if ok, err := p.image.put(in); !ok || err != nil {
-					b.Fatal("cannot be put back", err)
-				}
-				call()
-			})
-		}
-		if ok, err := p.image.put(in); !ok || err != nil {
-			b.Fatal("cannot be put back", err)
-		}
-	}
-	n := float64(50 * b.N)
-	b.ReportMetric(float64(spread[0])/n/1e6, "ms/reused")
-	b.ReportMetric(float64(spread[1])/n/1e6, "ms/put-back")
-	b.ReportMetric(float64(len(p.image.memory))/(1<<20), "MiB")
-}
-
-// timed is how many nanoseconds f takes.
-func timed(f func()) int64 {
-	begin := time.Now()
-	f()
-	return time.Since(begin).Nanoseconds()
-}
-
-// BenchmarkLoad is loading a plugin whose code is cached.
-func BenchmarkLoad(b *testing.B) {
-	needBuild(b)
-	e := newEngine(b)
-	spec := Spec{Source: filepath.Join(repo(b), "plugins/gsm8k"), Grants: Grants{FS: map[string]string{"dataset": b.TempDir()}}}
-	load(b, e, spec)
-	for b.Loop() {
-		p, err := e.Load(context.Background(), spec)
-		if err != nil {
-			b.Fatal(err)
-		}
-		_ = p.Close(context.Background())
 	}
 }
