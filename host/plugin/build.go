@@ -119,6 +119,9 @@ func readParts(dir string) (*parts, error) {
 	defer func() { _ = root.Close() }()
 	files := tree{root}
 	text, err := fs.ReadFile(files, manifestFile)
+	if hostTrouble(err) != nil {
+		return nil, &BuildError{Dir: dir, Step: "read", Cause: err}
+	}
 	if err != nil {
 		remedy := ""
 		if errors.Is(err, fs.ErrNotExist) {

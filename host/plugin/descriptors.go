@@ -138,6 +138,9 @@ func (d *descriptors) locate(fd uint32, p []byte) (tree, *descriptor, string, er
 
 // statusOfFile is what a guest learns of a failing file: nothing of the host's.
 func statusOfFile(err error) errno {
+	if hostTrouble(err) != nil {
+		panic(&hostError{err})
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errNoent

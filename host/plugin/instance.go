@@ -52,6 +52,12 @@ type call struct {
 	onCore bool
 }
 
+// hostError ends a call that the host cannot serve: what the guest would see of it is not in its request, and
+// it is not the guest's fault.
+type hostError struct{ cause error }
+
+func (e *hostError) Error() string { return e.cause.Error() }
+
 var errDeadline = errors.New("time on core used up")
 
 // callGrace is how much time on core a rollout has left when its caller has given up.
@@ -189,6 +195,9 @@ func (in *instance) ended(c *call, cause error) error {
 func (in *instance) typed(c *call, err error) error {
 	if _, ok := errors.AsType[*ResponseError](err); ok {
 		return err
+	}
+	if host, ok := errors.AsType[*hostError](err); ok {
+		return fmt.Errorf("%s: %s: %w", in.p.spec.Alias, opName(c.op), host.cause)
 	}
 	if errors.Is(err, errFuel) {
 		return &LimitError{

@@ -239,15 +239,11 @@ func (p *Plugin) bind() error {
 	for _, name := range sortedKeys(p.grants.FS) {
 		root, err := os.OpenRoot(p.grants.FS[name])
 		if err != nil {
-			return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{
-				Capability: "fs." + name, Msg: scrub(err.Error()),
-			}}}
+			return p.unreadable(name, err)
 		}
 		p.trees[name] = tree{root}
 		if digests[name], err = p.trees[name].digest(); err != nil {
-			return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{
-				Capability: "fs." + name, Msg: "cannot be read: " + scrub(err.Error()),
-			}}}
+			return p.unreadable(name, err)
 		}
 	}
 	p.vars = map[string]string{}
@@ -258,6 +254,16 @@ func (p *Plugin) bind() error {
 	}
 	p.identity = newIdentity(p, digests)
 	return nil
+}
+
+// unreadable is why a granted folder cannot be bound.
+func (p *Plugin) unreadable(name string, err error) error {
+	if hostTrouble(err) != nil {
+		return fmt.Errorf("%s: fs.%s: %w", p.spec.Alias, name, err)
+	}
+	return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{
+		Capability: "fs." + name, Msg: "cannot be read: " + scrub(err.Error()),
+	}}}
 }
 
 func (p *Plugin) unbind(ctx context.Context) {

@@ -23,6 +23,9 @@ func (t tree) Open(name string) (fs.File, error) {
 	}
 	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		if trouble := hostTrouble(err); trouble != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: trouble}
+		}
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -34,6 +37,17 @@ func (t tree) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	return f, nil
+}
+
+// hostTrouble is what err says of the host rather than of a file: another time the file opens. nil = nothing.
+// Whoever treats a file that cannot be opened as one that is not there must look for it.
+func hostTrouble(err error) error {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
+		if errors.Is(err, e) {
+			return e
+		}
+	}
+	return nil
 }
 
 // stat says what a name is; follow = what a symbolic link leads to, inside of the tree.
@@ -57,7 +71,7 @@ func (t tree) digest() (string, error) {
 		}
 		f, err := t.Open(name)
 		if err != nil {
-			return nil // the guest cannot open it either
+			return hostTrouble(err) // else the guest cannot open it either
 		}
 		defer func() { _ = f.Close() }()
 		if st, err := f.Stat(); err != nil || st.IsDir() {

@@ -1,0 +1,86 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/hostile"
+)
+
+// withFiles lets the process open n more files while f runs.
+func withFiles(t *testing.T, n int, f func()) {
+	t.Helper()
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	next, err := os.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := was
+	less.Cur = uint64(next.Fd()) + uint64(n)
+	_ = next.Close()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &less); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	f()
+}
+
+// A process that may open no more files says so: not that a manifest is missing or forbidden, not that a folder
+// has no files in it, and not to the guest, whose score would depend on it.
+func TestTree_TooManyFiles(t *testing.T) {
+	dir := dataset(t)
+	writeFile(t, dir, manifestFile, manifestHead+scorerManifest)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	opens := slices.IndexFunc(hostile.Modules(), func(m hostile.Module) bool { return m.Name == "all the descriptors there are" })
+	p := load(t, newEngine(t), Spec{
+		Source: source(t, hostile.Modules()[opens].Wasm), Grants: Grants{FS: map[string]string{"dataset": dir}},
+	})
+	ask := func() error {
+		_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		files int
+		f     func() error
+	}{
+		"open":     {0, func() error { _, err := fs.ReadFile(tree{root}, "in"); return err }},
+		"digest":   {0, func() error { _, err := tree{root}.digest(); return err }},
+		"manifest": {1, func() error { _, err := readParts(dir); return err }},
+		"guest":    {0, ask},
+	} {
+		p.pool.drain(p.engine) // with what its instances have open
+		var err error
+		withFiles(t, tc.files, func() { err = tc.f() })
+		if !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("%s: got %v, want EMFILE", name, err)
+		}
+		var b *BuildError
+		if errors.As(err, &b) && b.Step != "read" || name == "guest" && err != nil && failure.Of(err).Source == failure.Plugin {
+			t.Errorf("%s: %v is said to be the plugin's", name, err)
+		}
+	}
+	if err := ask(); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
