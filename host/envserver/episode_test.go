@@ -155,6 +155,8 @@ func TestRun_ModelFails(t *testing.T) {
 		"sse":        {502, "unavailable", 3, true, "malformed upstream response"},
 		"drop":       {503, "unavailable", 3, true, ""},
 		"status:500": {500, "unavailable", 3, true, "upstream 500: "},
+		"status:503": {503, "unavailable", 3, true, "upstream 503: "},
+		"status:408": {408, "unavailable", 3, true, "upstream 408: "},
 		"status:429": {429, "rate_limited", 3, true, "upstream 429: "},
 		"wrapped":    {429, "rate_limited", 3, true, "upstream is full"},
 		"redirect":   {421, "rejected", 1, false, "redirect is not followed"},
