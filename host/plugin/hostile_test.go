@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,7 +47,14 @@ func attempt(t *testing.T, e *Engine, m hostile.Module) {
 		spec.Limits.Fuel = hostile.Fuel / callFuel
 	}
 	if m.Folder {
-		spec.Grants.FS = map[string]string{"dataset": dataset(t)}
+		dir := dataset(t)
+		spec.Grants.FS = map[string]string{"dataset": dir}
+		before := contents(t, dir)
+		defer func() {
+			if after := contents(t, dir); after != before {
+				t.Errorf("the folder was\n%sand is\n%s", before, after)
+			}
+		}()
 	}
 	begin := time.Now()
 	p, err := e.Load(context.Background(), spec)
@@ -133,6 +142,28 @@ func dataset(t testing.TB) string {
 		}
 	}
 	return dir
+}
+
+// contents is what a folder holds, times included.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text, _ := os.ReadFile(path)
+		fmt.Fprintln(&b, path, st.Mode(), st.Size(), st.ModTime(), string(text))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func nothingLeft(t *testing.T, e *Engine, goroutines int) {

@@ -1,5 +1,7 @@
 package hostile
 
+import "slices"
+
 // worldly modules try to touch the machine through WASI, and find the errno that docs/security.md names.
 func worldly() []Module {
 	w := func(n, params string) imported { return imported{wasi, n, params, "i"} }
@@ -76,8 +78,40 @@ func worldly() []Module {
 		op(0x03, 0x40), open(name, nameLen), op(0x45, 0x0d, 0, 0x0b), // until it fails
 		open(name, nameLen), expect(mfile), load(roomAt), expect(63), descriptors.good())
 
+	// Everything that takes a descriptor, on one that is not open; and what changes things, on the folder and on
+	// a file in it.
+	byFD := &guest{}
+	fileFunctions := []imported{
+		w("fd_advise", "iIIi"), w("fd_allocate", "iII"), w("fd_close", "i"), w("fd_datasync", "i"), w("fd_fdstat_get", "ii"),
+		w("fd_fdstat_set_flags", "ii"), w("fd_fdstat_set_rights", "iII"), w("fd_filestat_get", "ii"), w("fd_filestat_set_size", "iI"),
+		w("fd_filestat_set_times", "iIIi"), w("fd_pread", "iiiIi"), w("fd_prestat_get", "ii"), w("fd_prestat_dir_name", "iii"),
+		w("fd_pwrite", "iiiIi"), w("fd_read", "iiii"), w("fd_readdir", "iiiIi"), w("fd_renumber", "ii"), w("fd_seek", "iIii"), w("fd_sync", "i"),
+		w("fd_tell", "ii"), w("fd_write", "iiii"), w("path_create_directory", "iii"), w("path_filestat_get", "iiiii"),
+		w("path_filestat_set_times", "iiiiIIi"), w("path_link", "iiiiiii"), pathOpen, w("path_readlink", "iiiiii"),
+		w("path_remove_directory", "iii"), w("path_rename", "iiiiii"), w("path_unlink_file", "iii"),
+		w("sock_accept", "iii"), w("sock_recv", "iiiiii"), w("sock_send", "iiiii"), w("sock_shutdown", "ii"),
+	}
+	for _, f := range fileFunctions {
+		byFD.attempt(f, 3, badf)
+	}
+	byFD.body = cat(byFD.body, byFD.good())
+	changes := &guest{manifest: scorerManifest + folderManifest, imports: []imported{pathOpen}}
+	file, fileLen := changes.put("in")
+	changes.body = cat(open(file, fileLen), expect(0))
+	for _, f := range []imported{
+		w("fd_allocate", "iII"), w("fd_filestat_set_size", "iI"), w("fd_filestat_set_times", "iIIi"), w("fd_pwrite", "iiiIi"), w("fd_write", "iiii"),
+		w("path_create_directory", "iii"), w("path_filestat_set_times", "iiiiIIi"), w("path_link", "iiiiiii"), w("path_remove_directory", "iii"),
+		w("path_rename", "iiiiii"), w("path_unlink_file", "iii"),
+	} {
+		changes.attempt(f, 3, rofs)
+		changes.attempt(f, 4, rofs)
+	}
+	changes.body = cat(changes.body, changes.good())
+
 	return []Module{
 		harmless("files", "", files),
+		harmless("every function on no descriptor", "", byFD),
+		folder(harmless("changes in the folder", "", changes)),
 		harmless("environment and arguments", "", env),
 		harmless("sockets", "", sockets),
 		harmless("the clock", "", clock),
@@ -86,4 +120,22 @@ func worldly() []Module {
 		folder(harmless("files outside of the folder", "", read)),
 		folder(harmless("all the descriptors there are", "", descriptors)),
 	}
+}
+
+// attempt calls f on a descriptor, with nothing else in its arguments, and traps unless it gives want.
+func (g *guest) attempt(f imported, fd int, want int32) {
+	i := slices.Index(g.imports, f)
+	if i < 0 {
+		i = len(g.imports)
+		g.imports = append(g.imports, f)
+	}
+	args := []any{fd}
+	for _, t := range f.params[1:] {
+		if t == 'I' {
+			args = append(args, int64(0))
+		} else {
+			args = append(args, 0)
+		}
+	}
+	g.body = cat(g.body, call(byte(i), args...), expect(want))
 }
