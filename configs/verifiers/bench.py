@@ -4,16 +4,17 @@
     bench.py WEVALR [--rollouts 1000] [--rounds 2] [--inflight 32] [--workers 1]
 
 Two servers: verifiers' own, which costs more than any client, and `wevalr serve`, which costs less, so that it
-is the client that bounds the rate. Three clients, in turns, each round with two lengths:
+is the client that bounds the rate. Four clients, in turns, each round with two lengths:
 
     EnvClient        awaits each episode, checks its `ok` and drops it
     EnvClient, kept  also appends each to a file, as JSON (no fsync)
+    host/server      wevalr's client alone, see client/: awaits each episode, checks its `ok` and drops it
     wevalr           journals, syncs every episode to the disk, compares its task with what was sent, scores it in
                      a sandbox, and prints a summary
 
 Rates and latencies are of the rollouts alone, in the long runs. CPU is the client's process with its children.
 Two lengths tell what a rollout costs from what a start does (imports there; plugins here). RSS is the peak.
-Prints one JSON object a client and server, then wevalr's ratios.
+Prints one JSON object a client and server, then the ratios to EnvClient.
 """
 
 import argparse
@@ -118,21 +119,33 @@ async def envclient_main(address, base, folder, keep, n, inflight):
     print(json.dumps({"latencies": latencies, "wall": wall, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss}))
 
 
-def wevalr(binary, address, base, n, inflight, folder):
-    write_eval(folder, base, f'address = "{address}"', n, inflight)
-    run = subprocess.Popen([binary, "run", "eval.toml", "--json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def child(argv, folder):
+    """A child's stdout, its CPU seconds and its peak RSS."""
+    run = subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = run.stdout.read(), run.stderr.read()
     _, status, used = os.wait4(run.pid, 0)
     run.returncode = os.waitstatus_to_exitcode(status)
     if run.returncode != 0:
         sys.exit(err)
+    return json.loads(out), {"cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss}
+
+
+def goclient(address, base, n, inflight, folder):
+    """One run of wevalr's client alone."""
+    times, used = child([folder / "client", address, base, str(n), str(inflight)], folder)
+    return times | used
+
+
+def wevalr(binary, address, base, n, inflight, folder):
+    write_eval(folder, base, f'address = "{address}"', n, inflight)
+    summary, used = child([binary, "run", "eval.toml", "--json"], folder)
     times = []
-    for line in (folder / json.loads(out)["run"]["dir"] / "journal.jsonl").open():
+    for line in (folder / summary["run"]["dir"] / "journal.jsonl").open():
         record = json.loads(line)
         if record["t"] == "finish":
             times.append([datetime.fromisoformat(record[k]).timestamp() for k in ("start", "end")])
     wall = max(e for _, e in times) - min(s for s, _ in times)
-    return {"latencies": [e - s for s, e in times], "wall": wall, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss}
+    return {"latencies": [e - s for s, e in times], "wall": wall} | used
 
 
 def figures(short, long):
@@ -155,31 +168,32 @@ def figures(short, long):
     }
 
 
-def compare(binary, name, address, base, a, folder):
+def compare(binary, name, address, base, rollouts, a, folder):
     clients = {
         "EnvClient": lambda n: envclient(address, base, n, a.inflight, folder, "drop"),
         "EnvClient, kept": lambda n: envclient(address, base, n, a.inflight, folder, "keep"),
+        "host/server": lambda n: goclient(address, base, n, a.inflight, folder),
         "wevalr": lambda n: wevalr(binary, address, base, n, a.inflight, folder),
     }
     runs = {c: ([], []) for c in clients}
-    clients["EnvClient"](a.inflight)  # warms the server
+    for run in clients.values():  # warms the server, and wevalr's cache of compiled plugins
+        run(a.inflight)
     for _ in range(a.rounds):
-        for length, n in enumerate((a.rollouts // 5, a.rollouts)):
+        for length, n in enumerate((rollouts // 5, rollouts)):
             for client, run in clients.items():
                 runs[client][length].append(run(n))
     found = {c: figures(*r) for c, r in runs.items()}
     for client, f in found.items():
         print(json.dumps({"server": name, "client": client, **f}), flush=True)
-    ours = found.pop("wevalr")
-    for client, f in found.items():
-        ratios = {k: round(ours[k] / f[k], 2) if f[k] else None for k in ours}
-        print(json.dumps({"server": name, "client": f"wevalr / {client}", **ratios}), flush=True)
+    for ours, theirs in (("host/server", "EnvClient"), ("wevalr", "EnvClient"), ("wevalr", "EnvClient, kept")):
+        ratios = {k: round(v / found[theirs][k], 2) if found[theirs][k] else None for k, v in found[ours].items()}
+        print(json.dumps({"server": name, "client": f"{ours} / {theirs}", **ratios}), flush=True)
 
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("wevalr", help="the binary")
-    flags.add_argument("--rollouts", type=int, default=1000, help="of the long runs; the short ones have a fifth")
+    flags.add_argument("--rollouts", type=int, default=1000, help="of the long runs: 4 times as many on the fast server; the short ones have a fifth")
     flags.add_argument("--rounds", type=int, default=2)
     flags.add_argument("--inflight", type=int, default=32)
     flags.add_argument("--workers", default="1")
@@ -191,16 +205,17 @@ def main():
     with tempfile.TemporaryDirectory(prefix="wevalr-bench-") as name:
         folder = pathlib.Path(name)
         address = f"ipc://{folder}/s"
+        subprocess.check_call(["go", "build", "-o", folder / "client", "./client"], cwd=HERE)
         model, base = start_model()
         try:
             server = serve(address, "--workers", a.workers, "--log-level", "WARNING")
             try:
-                compare(binary, "verifiers", address, base, a, folder)
+                compare(binary, "verifiers", address, base, a.rollouts, a, folder)
             finally:
                 end(server)
             server = subprocess.Popen([binary, "serve", "--address", address], stderr=subprocess.DEVNULL)
             try:
-                compare(binary, "wevalr serve", address, base, a, folder)
+                compare(binary, "wevalr serve", address, base, 4 * a.rollouts, a, folder)
             finally:
                 end(server)
         finally:

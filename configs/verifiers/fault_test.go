@@ -138,7 +138,9 @@ func wantSoon(t *testing.T, r result, gone time.Time, limit time.Duration) {
 			last = end
 		}
 	}
-	if took := last.Sub(gone); took > limit {
+	took := last.Sub(gone)
+	t.Logf("the last error came %v after the end", took)
+	if took > limit {
 		t.Errorf("the last error came %v after the server's end, want at most %v", took, limit)
 	}
 }

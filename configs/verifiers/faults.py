@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -122,6 +123,7 @@ def ours(binary, how, worker, inflight, wait, folder, gate):
     text = run.stderr.read()
     took = time.monotonic() - began
     why = next((line for line in text.splitlines() if line.startswith("wevalr: ")), "").removeprefix("wevalr: ").split("; log:")[0]
+    why = re.sub(r"^env-server \(generation 1, pid \d+\):? ", "", why)
     return f"exit code {run.wait()} after {took:.1f} s: {why}"
 
 
