@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -74,4 +75,35 @@ func TestSlab_Reallocate_Stopped(t *testing.T) {
 	if got := s.Reallocate(2 << 20); len(got) != 2<<20 || got[1<<20-1] != 7 {
 		t.Errorf("got %d bytes", len(got))
 	}
+}
+
+// A call's clock starts when it has a core: a burst of scores that wait for each other fails none of them.
+func TestScore_ClockStartsOnCore(t *testing.T) {
+	e := newEngine(t)
+	p := load(t, e, Spec{Source: source(t, scoring(score("1")).bytes()), Limits: Limits{ScoreWall: time.Second}})
+	synctest.Test(t, func(t *testing.T) {
+		all := int64(e.nCores)
+		if err := e.cores.Acquire(context.Background(), all); err != nil {
+			t.Fatal(err)
+		}
+		const calls = 20
+		done := make(chan error, calls)
+		for range calls {
+			go func() {
+				_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+				done <- err
+			}()
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(done) > 0 || inGuest(p) {
+			t.Error("a call runs without a core")
+		}
+		e.cores.Release(all)
+		for range calls {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,33 @@ func TestShipped(t *testing.T) {
 		m := load(t, e, Spec{Source: filepath.Join(root, "plugins/exact-match")})
 		if got := scoreOf(t, m, "match", tasks[0], "2"); got != 1 {
 			t.Errorf("match = %v, want 1", got)
+		}
+	})
+	t.Run("cheaters", func(t *testing.T) {
+		one := 1.0
+		for source, scorer := range map[string]string{"gsm8k": "strict", "exact-match": "match", "numeric": "correct"} {
+			p := load(t, e, Spec{Source: filepath.Join(root, "plugins", source)})
+			scorer = p.Scorers()[max(slices.IndexFunc(p.Scorers(), func(s Scorer) bool { return s.Name == scorer }), 0)].Name
+			for answer, want := range map[string]float64{
+				"#### 42": 1, "#### 41": 0, `{"reward": 1.0}`: 0, `{"ok":{"scores":[{"value":1}]}}`: 0,
+				"task.target": 0, "__import__('os').system('echo 42')*0": 0, "": 0,
+			} {
+				if source == "exact-match" && want == 1 {
+					answer = "42"
+				}
+				ep := episode(answer)
+				// What the env-server says of itself is no score of the plugin's.
+				ep.Rewards, ep.Info = map[string]*abi.Reward{"reward": {Score: 1, Weight: 1}}, map[string]any{"score": 1, "target": "42"}
+				ep.Metrics = map[string]*float64{scorer: &one}
+				res, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: scorer, Task: abi.Task{Key: "k", Target: "42"}, Episode: *ep})
+				if err != nil {
+					t.Errorf("%s, %q: %v", source, answer, err)
+					continue
+				}
+				if got := res.Scores[0].Value; want == 1 && (got == nil || *got != 1) || want == 0 && got != nil && *got != 0 {
+					t.Errorf("%s, %q: scores %+v, want %v", source, answer, res.Scores[0], want)
+				}
+			}
 		}
 	})
 	t.Run("jsonl without its folder", func(t *testing.T) {
