@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 )
@@ -23,20 +22,26 @@ const headroom = 1 << 20
 // takeImage copies what in has become.
 func takeImage(in *instance) *image {
 	memory, _ := in.mod.Memory().Read(0, in.size())
-	im := &image{memory: bytes.Clone(memory), fds: in.world.fds.snapshot(), first: in.world.first}
+	im := &image{memory: make([]byte, len(memory)), fds: in.world.fds.snapshot(), first: in.world.first}
+	move(im.memory, memory, func() bool { return false })
 	for _, g := range in.globals {
 		im.globals = append(im.globals, g.Get())
 	}
 	return im
 }
 
-// put makes in what the image says. It reports false where that cannot be.
-func (im *image) put(in *instance) (bool, error) {
+// put makes in what the image says. It reports false where that cannot be. An instance that it leaves with an
+// error is none to use.
+func (im *image) put(ctx context.Context, in *instance) (bool, error) {
 	if int(in.size()) > len(im.memory) && !in.shrink(len(im.memory)) {
 		return false, nil
 	}
-	if int(in.size()) != len(im.memory) || !in.mod.Memory().Write(0, im.memory) {
+	memory, ok := in.mod.Memory().Read(0, in.size())
+	if !ok || len(memory) != len(im.memory) {
 		return false, nil
+	}
+	if !move(memory, im.memory, func() bool { return ctx.Err() != nil }) {
+		return false, context.Cause(ctx)
 	}
 	for i, g := range in.globals {
 		g.Set(im.globals[i])
@@ -65,7 +70,7 @@ func (p *Plugin) spawn(ctx context.Context) (*instance, error) {
 		_, ok = in.mod.Memory().Grow(uint32(more / pageSize))
 	}
 	if ok {
-		ok, err = p.image.put(in)
+		ok, err = p.image.put(ctx, in)
 	}
 	if err == nil && !ok {
 		err = &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: "no room for the state that init left"}

@@ -20,15 +20,33 @@ type slab struct {
 	over func() bool
 }
 
-// moveBytes is how much is moved at a time when a memory moves: the runtime cannot stop a copy, and the
-// garbage collector waits for it.
+// moveBytes is how much is copied or cleared at a time: the runtime cannot stop either, and the garbage
+// collector waits for it.
 const moveBytes = 256 << 10
+
+// move copies src to the beginning of dst, and reports whether it did: it looks at stopped in between.
+func move(dst, src []byte, stopped func() bool) bool {
+	for at := 0; at < len(src); at += moveBytes {
+		if stopped() {
+			return false
+		}
+		copy(dst[at:], src[at:min(at+moveBytes, len(src))])
+	}
+	return true
+}
+
+// wipe clears b.
+func wipe(b []byte) {
+	for at := 0; at < len(b); at += moveBytes {
+		clear(b[at:min(at+moveBytes, len(b))])
+	}
+}
 
 // Reallocate implements experimental.LinearMemory. The engine asks for more only; it takes what it gets
 // as the new size. It gets nothing for a call that has been stopped meanwhile: moving takes time.
 func (s *slab) Reallocate(size uint64) []byte {
 	if s.cut > 0 {
-		clear(s.buf[s.cut:s.top])
+		wipe(s.buf[s.cut:s.top])
 		s.top, s.cut, s.buf = s.cut, 0, s.buf[:s.cut]
 		return s.buf
 	}
@@ -42,11 +60,8 @@ func (s *slab) Reallocate(size uint64) []byte {
 			room = 2 * n
 		}
 		grown := make([]byte, n, max(n, min(room, int(s.max))))
-		for at := 0; at < len(s.buf); at += moveBytes {
-			if stopped() {
-				return nil
-			}
-			copy(grown[at:], s.buf[at:min(at+moveBytes, len(s.buf))])
+		if !move(grown, s.buf, stopped) {
+			return nil
 		}
 		s.buf = grown
 	} else {

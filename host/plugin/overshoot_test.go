@@ -29,7 +29,7 @@ func BenchmarkOvershoot(b *testing.B) {
 			var guest, native runaway
 			for b.Loop() {
 				native.run(func(ctx context.Context) {
-					for ctx.Err() == nil { //nolint:revive // that is the point
+					for ctx.Err() == nil {
 					}
 				})
 				guest.run(func(ctx context.Context) {

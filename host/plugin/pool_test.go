@@ -215,7 +215,7 @@ func BenchmarkReset(b *testing.B) {
 				}
 			}
 			back := func() {
-				if ok, err := p.image.put(in); !ok || err != nil {
+				if ok, err := p.image.put(context.Background(), in); !ok || err != nil {
 					b.Fatal("cannot be put back", err)
 				}
 			}

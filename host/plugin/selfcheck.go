@@ -142,7 +142,7 @@ func (p *Plugin) samples(
 		}
 		back := false
 		if im != nil && s.failed == "" {
-			if back, err = im.put(in); err != nil {
+			if back, err = im.put(ctx, in); err != nil {
 				return nil, err
 			}
 		}
