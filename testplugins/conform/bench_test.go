@@ -3,12 +3,10 @@ package conform_test
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/wevalr/wevalr/host/plugin"
-	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // BenchmarkScore compares a scoring call of every SDK with the one of Go's in the same run: the scorer
@@ -40,13 +38,8 @@ func BenchmarkScore(b *testing.B) {
 
 func timed(b *testing.B, p *plugin.Plugin) time.Duration {
 	b.Helper()
-	words := strings.Repeat("four ", 200)
 	start := time.Now()
-	_, err := p.Score(context.Background(), abi.ScoreRequest{
-		Scorer: "length", Task: abi.Task{Key: "k", Data: map[string]any{"prompt": words}, Target: "t"},
-		Episode: abi.Episode{Completion: words, Messages: []abi.Message{{Role: "user", Content: words}, {Role: "assistant", Content: words}}},
-	})
-	if err != nil {
+	if _, err := p.Score(context.Background(), scoreRequest()); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(start)

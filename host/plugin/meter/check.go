@@ -183,11 +183,17 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 				f.labels += int(in.index)
 				f.brTables += uint64(in.index) * uint64(in.index)
 				r.cap(in.at, "br_table", int(in.index), c.BrTable, "split the switch")
-			case opCall, opCallIndirect:
+			case opCall:
 				f.calls++
-			default:
-				info.Seen.add(in.op)
+			case opCallIndirect:
+				f.calls++
+				f.inner++
+			case opTableFill:
+				f.inner += 5
+			case opTableCopy, opTableInit, opMemoryInit:
+				f.inner += 3
 			}
+			info.Seen.add(in.op)
 		}
 		if r.err != nil {
 			return r.err
@@ -213,6 +219,7 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 type shape struct {
 	size, locals, loops, blocks, depth, branches, calls, mutable, arity int
 
+	inner           int    // blocks that the engine makes of single instructions
 	brTable, labels int    // largest, and all, of the br_tables
 	brTables        uint64 // sum of their squares
 }
@@ -222,11 +229,11 @@ type shape struct {
 func (f shape) cost() uint64 {
 	u := func(n int) uint64 { return uint64(n) }
 	// Twice the basic blocks, those of the meter's own checks included.
-	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops)
+	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops) + u(f.inner)
 	// Every way into a join carries the locals that differ; a few cost next to nothing.
 	joins := u(f.branches) + (u(f.labels)+u(f.blocks))/4
 	return 8_000 +
-		300*u(f.size) +
+		300*u(f.size) + u(f.size)*u(f.size)/300 +
 		3*blocks*blocks +
 		f.brTables +
 		2_000*u(f.loops)*u(f.locals+2) +

@@ -53,7 +53,13 @@ func much() map[string]*wasm {
 		return (&wasm{}).fn("f", oneI, void, locals-1, op(block, 0x40), code)
 	}
 	set := func(l int) []byte { return cat(op(get), u(l), i64(3), op(0x7c, 0x21), u(l)) }
+	ranges := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0xd0, 0x70, 0x41, 1, 0xfc, 17, 0))
+	indirect := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x11, 0, 0))
 	return map[string]*wasm{
+		"table.fill in a row":  ranges,
+		"call_indirect":        indirect,
+		"divisions":            (&wasm{}).fn("f", void, void, 2, divisions(80_000)),
+		"memory.fill in a row": (&wasm{}).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x41, 0, 0x41, 1, 0xfc, 11, 0)),
 		"ifs and locals": joins(500, 3_000, func(l int) []byte {
 			return cat(op(get, 0, 0xa7, 0x04, 0x40), set(l), op(end))
 		}),
