@@ -77,6 +77,21 @@ func TestSlab_Reallocate_Stopped(t *testing.T) {
 	}
 }
 
+// A call that has been stopped before it began does not begin.
+func TestImage_Put_Stopped(t *testing.T) {
+	p := loadGuest(t, scoring(score("1")))
+	in, err := p.spawn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errDeadline)
+	if ok, err := p.image.put(ctx, in); ok || !errors.Is(err, errDeadline) {
+		t.Errorf("got %v, %v, want the cause", ok, err)
+	}
+}
+
 // A call's clock starts when it has a core: a burst of scores that wait for each other fails none of them.
 func TestScore_ClockStartsOnCore(t *testing.T) {
 	e := newEngine(t)
