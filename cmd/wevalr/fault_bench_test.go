@@ -307,9 +307,9 @@ func (a *audited) add(b *audited) {
 }
 
 func (a *audited) String() string {
-	return fmt.Sprintf("%d attempts (%d killed), %d server generations; %d tries dispatched, %d accepted by a server = "+
-		"%d completed + %d errors %v + %d cancelled + %d in flight at a kill; %d never sent",
-		a.attempts, a.killed, a.generations, a.dispatched, a.accepted, a.completed, a.errors, a.ends, a.cancelled, a.lost, a.unsent)
+	return fmt.Sprintf("%d attempts (%d killed), %d server generations; %d tries dispatched = "+
+		"%d completed + %d errors %v + %d cancelled + %d in flight at a kill + %d never sent; %d were accepted by a server, each ended once",
+		a.attempts, a.killed, a.generations, a.dispatched, a.completed, a.errors, a.ends, a.cancelled, a.lost, a.unsent, a.accepted)
 }
 
 // undurable bounds the tries that have their answer, and no place on the wire any more, while their finish
