@@ -68,8 +68,8 @@ func TestRewrite_LongRanges(t *testing.T) {
 	} {
 		for engine, cfg := range engines() {
 			dropped := tc.f == "init" && tc.to == 0 && tc.from == 0
-			want, wantErr, _ := bulk(t, cfg, raw, nil, dropped, tc.f, tc.to, tc.from, tc.n)
-			got, gotErr, used := bulk(t, cfg, metered, new(tank), dropped, tc.f, tc.to, tc.from, tc.n)
+			want, _, wantErr := bulk(t, cfg, raw, nil, dropped, tc.f, tc.to, tc.from, tc.n)
+			got, used, gotErr := bulk(t, cfg, metered, new(tank), dropped, tc.f, tc.to, tc.from, tc.n)
 			if (wantErr != nil) != tc.traps || trapOf(gotErr) != trapOf(wantErr) || !bytes.Equal(got, want) {
 				t.Errorf("%s(%d, %d, %d) on the %s: got %v, unmetered %v; same memory: %t", tc.f, tc.to, tc.from, tc.n, engine, gotErr, wantErr, bytes.Equal(got, want))
 			}
@@ -81,7 +81,7 @@ func TestRewrite_LongRanges(t *testing.T) {
 }
 
 // bulk calls one function on a memory of no two equal halves and gives it back.
-func bulk(t *testing.T, cfg wazero.RuntimeConfig, module []byte, tank *tank, dropped bool, f string, args ...uint64) ([]byte, error, int64) {
+func bulk(t *testing.T, cfg wazero.RuntimeConfig, module []byte, tank *tank, dropped bool, f string, args ...uint64) (mem []byte, used int64, err error) {
 	t.Helper()
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, cfg)
@@ -97,7 +97,7 @@ func bulk(t *testing.T, cfg wazero.RuntimeConfig, module []byte, tank *tank, dro
 	if dropped {
 		call(t, m, "drop", 0, 0, 0)
 	}
-	var before, used int64
+	var before int64
 	if tank != nil {
 		before = tank.used(m)
 	}
@@ -105,8 +105,8 @@ func bulk(t *testing.T, cfg wazero.RuntimeConfig, module []byte, tank *tank, dro
 	if tank != nil {
 		used = tank.used(m) - before
 	}
-	mem, _ := m.Memory().Read(0, 2<<20)
-	return bytes.Clone(mem), err, used
+	mem, _ = m.Memory().Read(0, 2<<20)
+	return bytes.Clone(mem), used, err
 }
 
 // TestRewrite_RefFuncAllocatesNothing: the engine makes a function's reference anew, and keeps it, each time
