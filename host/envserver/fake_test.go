@@ -123,7 +123,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		for _, b := range []byte(`{"choices":[{"message":{"role":"assistant","content":"slowly"},"finish_reason":"stop"}]}`) {
 			w.Write([]byte{b})
 			w.(http.Flusher).Flush()
-			<-time.After(6 * time.Millisecond)
+			<-time.After(25 * time.Millisecond)
 		}
 	case "chunks": // a chunked answer without its end
 		fmt.Fprint(w, `{"choices":[{"mess`)
