@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What EnvClient and wevalr say when the env-server, or a worker of its pool, dies: side by side.
 
-    faults.py WEVALR [--wait 10] [--inflight 1 64]
+    faults.py WEVALR [--wait 10] [--inflight 1 64] [--only TEXT]
 
 The same server, the same rollouts in flight, each in a call of the model; then the same end. Prints a row of a
-table for each: what each client has to say, and after how long. drain_limit is wevalr's default, suspect_after
-5 s.
+table for each: what each client has to say, and how long after the end. drain_limit is wevalr's default,
+suspect_after 5 s.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import datetime
 
 import model
 from bench import end, serve, tasks, write_eval
@@ -49,6 +50,9 @@ class Gate(model.Server):
         for _ in range(n):
             self.says.put(text)
 
+    def handle_error(self, *args):
+        """Callers die here on purpose."""
+
     def close(self):
         self.say("", 200)
         self.shutdown()
@@ -67,11 +71,24 @@ def workers(broker):
     return sorted(int(p) for p in pids if b"spawn_main" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
 
 
+def zombie(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+
+
 def strike(how, pid, gate, worker):
+    """Does it, and gives when it was done. A living worker then gets its answers: what still waits is the dead one's."""
+    pids = workers(pid) if worker else [pid]
     if isinstance(how, signal.Signals):
-        os.kill(workers(pid)[0] if worker else pid, how)
+        os.kill(pids[0], how)
     else:
         gate.say(how)
+    if worker:
+        while not any(zombie(p) for p in pids):
+            time.sleep(0.01)
+    began = time.time()
+    if worker:
+        gate.say("", 200)
+    return began
 
 
 async def theirs(how, worker, inflight, wait, folder, gate):
@@ -85,7 +102,7 @@ async def theirs(how, worker, inflight, wait, folder, gate):
     config = EvalClientConfig(base_url=gate.base)
     runs = [asyncio.create_task(env.run(config, "stand-in", {}, d)) for d in tasks(inflight)]
     await asyncio.to_thread(gate.holds, inflight)
-    strike(how, server.pid, gate, worker)
+    await asyncio.to_thread(strike, how, server.pid, gate, worker)
     done, waiting = await asyncio.wait(runs, timeout=wait)
     said = f"{len(waiting)} of {inflight} wait after {wait:.0f} s"
     if how == signal.SIGSTOP:
@@ -111,8 +128,7 @@ def ours(binary, how, worker, inflight, wait, folder, gate):
     if not pid:
         return "the server was not ready"
     gate.holds(inflight)
-    strike(how, pid, gate, worker)
-    began = time.monotonic()
+    began = strike(how, pid, gate, worker)
     if how == signal.SIGSTOP:
         time.sleep(wait)
         said = f"{'waits' if run.poll() is None else 'ended'} after {wait:.0f} s; then "
@@ -121,10 +137,12 @@ def ours(binary, how, worker, inflight, wait, folder, gate):
         run.stderr.read()
         return said + f"exit code {run.wait()}"
     text = run.stderr.read()
-    took = time.monotonic() - began
+    (journal,) = folder.glob("runs/bench/*/journal.jsonl")
+    failed = [r for r in map(json.loads, journal.open()) if r["t"] == "finish" and r["outcome"] == "error"]
+    took = max(datetime.fromisoformat(r["end"]).timestamp() for r in failed) - began if failed else 0.0
     why = next((line for line in text.splitlines() if line.startswith("wevalr: ")), "").removeprefix("wevalr: ").split("; log:")[0]
     why = re.sub(r"^env-server \(generation 1, pid \d+\):? ", "", why)
-    return f"exit code {run.wait()} after {took:.1f} s: {why}"
+    return f"{len(failed)} errors after {took:.1f} s, exit code {run.wait()}: {why}"
 
 
 def main():
@@ -132,6 +150,7 @@ def main():
     flags.add_argument("wevalr", help="the binary")
     flags.add_argument("--wait", type=float, default=10)
     flags.add_argument("--inflight", type=int, nargs="+", default=[1, 64])
+    flags.add_argument("--only", default="", metavar="TEXT", help="the rows that have it in their name")
     a = flags.parse_args()
     print("| what happens | in flight | EnvClient | wevalr |\n|---|---|---|---|")
     for name, how, worker in (
@@ -144,7 +163,7 @@ def main():
         ("SIGKILL of a worker", signal.SIGKILL, True),
         ("SIGTERM of a worker", signal.SIGTERM, True),
     ):
-        for inflight in a.inflight:
+        for inflight in a.inflight if a.only in name else ():
             said = []
             for client in ("EnvClient", "wevalr"):
                 gate = Gate()
