@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/wevalr/wevalr/host/config"
+	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/report"
@@ -125,7 +126,7 @@ func (h *Host) rescored(view *journal.View, out *journal.Rescore, cfg *config.Co
 		return err
 	}
 	for _, f := range c.failed {
-		fmt.Fprintf(h.Stdout, "  %d × %s: %s, such as: %s\n", f.Count, f.Source, f.Kind, firstLine(f.Example)) //nolint:errcheck // best effort
+		fmt.Fprintf(h.Stdout, "  %d × %s: %s, such as: %s\n", f.Count, f.Source, f.Kind, failure.Brief(f.Example)) //nolint:errcheck // best effort
 	}
 	_, err = fmt.Fprintf(h.Stdout, "%s\n", filepath.Join(out.Dir(), journal.SummaryFile))
 	return err

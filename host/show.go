@@ -219,7 +219,7 @@ func printTrace(b *strings.Builder, t *wire.Trace, title string) {
 		}
 	}
 	for _, e := range t.Errors {
-		fmt.Fprintf(b, "error: %s: %s\n", e.Type, firstLine(e.Message))
+		fmt.Fprintf(b, "error: %s: %s\n", e.Type, failure.Brief(e.Message))
 	}
 	if t.StopCondition != "" {
 		fmt.Fprintf(b, "stopped by: %s\n", t.StopCondition)

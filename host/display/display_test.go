@@ -45,7 +45,7 @@ func TestProgress_Plain(t *testing.T) {
 	play(p)
 	p.Close()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 3 || lines[0] != "hello" || lines[1] != "error in t#2: model: rate_limited: slow" {
+	if len(lines) != 3 || lines[0] != "hello" || lines[1] != "error in t#2: model: rate_limited: slow; down" {
 		t.Fatalf("got %q", lines)
 	}
 	for _, want := range []string{"4/8 finished", "1 running", "1 errors", "1 cancelled", "1 retried", "a.s 0.250 so far · b.s 0.500 so far"} {

@@ -144,7 +144,7 @@ func (p *Progress) Ended(key string, index int, outcome failure.Outcome, f *fail
 		kind := string(f.Source) + ": " + f.Kind
 		if !p.kinds[kind] {
 			p.kinds[kind] = true
-			example = fmt.Sprintf("error in %s#%d: %s", key, index, firstLine(f.Error()))
+			example = fmt.Sprintf("error in %s#%d: %s", key, index, failure.Brief(f.Error()))
 		}
 	}
 	p.mu.Unlock()
@@ -314,9 +314,4 @@ func (s state) json() map[string]any {
 		"cancelled": s.dropped, "retried": s.retried, "per_second": s.rate, "eta_s": s.eta.Seconds(), "oldest_s": s.oldest.Seconds(), "oldest": s.oldestKey,
 		"means": s.means,
 	}
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

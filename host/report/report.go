@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/stats"
 )
@@ -35,7 +36,7 @@ func Text(w io.Writer, s *journal.Summary) error {
 	estimates(&b, "reward", s.Rewards)
 	counts(&b, s)
 	for _, f := range s.Failures {
-		fmt.Fprintf(&b, "  %d × %s: %s, such as: %s\n", f.Count, f.Source, f.Kind, firstLine(f.Example))
+		fmt.Fprintf(&b, "  %d × %s: %s, such as: %s\n", f.Count, f.Source, f.Kind, failure.Brief(f.Example))
 	}
 	if u := s.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&b, "tokens: %d in, %d out", u.InputTokens, u.OutputTokens)
@@ -115,9 +116,4 @@ func notes(e *stats.Estimate) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
