@@ -52,7 +52,7 @@ func serveModel(m *config.Model) envserver.Model {
 	out := envserver.Model{
 		Name: m.Name, BaseURL: m.Client.BaseURL, APIKeyVar: m.Client.APIKeyVar,
 		Headers: m.Client.Headers, HeadersFromEnv: m.Client.HeadersFromEnv,
-		MaxRetries: m.MaxRetries, Options: map[string]any{},
+		MaxRetries: m.MaxRetries, Sampling: m.Sampling, Options: map[string]any{},
 	}
 	if t, ok := m.Client.Wire()["timeout"].(map[string]any); ok {
 		out.Timeout = maps.Clone(t)
