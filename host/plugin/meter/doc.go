@@ -7,8 +7,8 @@
 //
 // # Fuel
 //
-// One unit is one executed instruction; block, loop, else, end and nop are free. ref.func takes 16,
-// as it leaves native code. Operations on a range take 17 and their length: a unit for 8 bytes of
+// One unit is one executed instruction; block, loop, else, end and nop are free. ref.func takes 16.
+// Operations on a range take 17 and their length: a unit for 8 bytes of
 // memory.fill, copy, init and of what memory.grow got, a unit an entry of table.fill, copy, init and
 // grow. What host functions do is the host's to charge: it may lower the fuel global.
 //
@@ -17,9 +17,11 @@
 // trap, a host function and the refill import may see. The same module with the same input burns the
 // same fuel, on any engine.
 //
-// Fuel is looked at when a function is entered and at each turn of a loop. Between two looks lie
-// the rest of one function's code and of those that it returns to, which depth bounds: with the
-// default depth 16 M instructions, however hostile, and next to nothing in code that compilers make.
+// Fuel is looked at when a function is entered, at the end of one that calls, at each turn of a loop,
+// every 8,192 instructions of code without one, and every 256 KiB of memory.fill, copy and init.
+// Functions under 64 instructions that call are looked at when they are entered only, and what comes
+// within 32 instructions after a call may be charged before it: that much for every frame that depth
+// allows, 1 M instructions by default, is what hostile code can run unseen on the way back.
 //
 // # Depth
 //

@@ -1,7 +1,6 @@
 package meter_test
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -131,42 +130,6 @@ func TestRewrite_GoGuest_SameAnswersExactFuel(t *testing.T) {
 	}
 }
 
-// BenchmarkGuest reports how many times slower a metered scorer is (goal: 1.4). Every call starts
-// from the same memory.
-func BenchmarkGuest(b *testing.B) {
-	raw := gsm8k(b)
-	cfg := wazero.NewRuntimeConfigCompiler()
-	req := score()
-	warm := func(module []byte, t *tank) (g *guest, image []byte) {
-		g = startGuest(b, cfg, raw, module, t).open()
-		for range 3 {
-			g.ask(abi.OpScore, req)
-		}
-		mem, _ := g.mod.Memory().Read(0, g.mod.Memory().Size())
-		return g, bytes.Clone(mem)
-	}
-	plain, plainImage := warm(raw, nil)
-	metered, image := warm(rewrite(b, raw, meter.Options{}), new(tank))
-	for range b.N {
-		var d [2]time.Duration
-		var units int64
-		for range 200 {
-			plain.mod.Memory().Write(0, plainImage)
-			metered.mod.Memory().Write(0, image)
-			before := metered.tank.used(metered.mod)
-			for i, t := range best(1, func() { plain.ask(abi.OpScore, req) }, func() { metered.ask(abi.OpScore, req) }) {
-				if d[i] == 0 || t < d[i] {
-					d[i] = t
-				}
-			}
-			units = metered.tank.used(metered.mod) - before
-		}
-		b.ReportMetric(float64(d[1])/float64(d[0]), "x")
-		b.ReportMetric(float64(units)/float64(d[1].Nanoseconds()), "units/ns")
-		b.ReportMetric(float64(units), "units")
-	}
-}
-
 // BenchmarkRewrite reports what reading and rewriting a Go module takes, and how it grows.
 func BenchmarkRewrite(b *testing.B) {
 	raw := gsm8k(b)
@@ -180,6 +143,8 @@ func BenchmarkRewrite(b *testing.B) {
 		b.ReportMetric(float64(d[0])/float64(time.Millisecond), "check-ms")
 		b.ReportMetric(float64(d[1])/float64(time.Millisecond), "rewrite-ms")
 		b.ReportMetric(float64(len(raw))/1e6, "MB")
+		b.ReportMetric(float64(len(raw))/1e6/d[0].Seconds(), "check-MB/s")
+		b.ReportMetric(float64(len(raw))/1e6/d[1].Seconds(), "rewrite-MB/s")
 		b.ReportMetric(float64(len(out))/float64(len(raw)), "x-size")
 	}
 }
