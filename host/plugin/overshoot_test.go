@@ -90,7 +90,7 @@ func (r *runaway) report(b *testing.B, who string) {
 			name string
 			per  int
 		}{{"p50", 500}, {"p99", 990}, {"max", 1000}} {
-			at := m.times[min(len(m.times)*q.per/1000, len(m.times)-1)]
+			at := m.times[max((len(m.times)*q.per+999)/1000-1, 0)] // nearest rank
 			b.ReportMetric(float64(at.Microseconds())/1000, who+m.name+"-"+q.name+"-ms")
 		}
 	}
