@@ -164,7 +164,7 @@ func BenchmarkRunaway(b *testing.B) {
 			defer runtime.UnlockOSThread()
 			var gaps []time.Duration
 			for range b.N {
-				t := &tank{quantum: quantum, budget: 300_000_000, clock: cpu}
+				t := &tank{quantum: quantum, budget: 50_000_000, clock: cpu}
 				m := instantiate(b, rewrite(b, shapes[name].w.bytes(), meter.Options{}), t)
 				_, err := m.ExportedFunction("f").Call(context.Background())
 				if want := shapes[name].want; !errors.Is(err, want) {
