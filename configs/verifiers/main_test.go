@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for anything: starting Python on a busy machine takes its time.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 var wevalr string // the built binary
 
