@@ -15,8 +15,7 @@ type image struct {
 	first   int64 // where the clock of calls starts
 }
 
-// headroom is how much more memory than the image's an instance starts with room for: what calls of a
-// Go guest commonly grow by.
+// headroom is how much calls of a Go guest commonly grow by.
 const headroom = 1 << 20
 
 // takeImage copies what in has become.
@@ -86,5 +85,5 @@ func (p *Plugin) spawn(ctx context.Context) (*instance, error) {
 // far is worth less than its memory.
 func (in *instance) fit() bool {
 	im := in.p.image
-	return im != nil && cap(in.slab.buf) <= 4*(len(im.memory)+headroom) && in.calls < recycleCalls
+	return im != nil && in.slab.top <= 4*(len(im.memory)+headroom) && in.calls < recycleCalls
 }

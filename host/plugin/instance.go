@@ -79,13 +79,13 @@ func (p *Plugin) newCall(op abi.Op, seed int64) *call {
 func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
 	// No name, no start functions: instances are many, and _initialize is a call like others.
 	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	room := 0
-	if p.image != nil {
-		room = len(p.image.memory) + headroom
-	}
-	ctx, slab := withSlab(ctx, room)
-	mod, err := p.rt.InstantiateModule(ctx, p.compiled, cfg)
+	slab, err := newSlab(p.limits.MemoryMiB << 20)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.spec.Alias, err)
+	}
+	mod, err := p.rt.InstantiateModule(slab.in(ctx), p.compiled, cfg)
+	if err != nil {
+		slab.Free()
 		return nil, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
 	}
 	in := &instance{
@@ -131,7 +131,7 @@ func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, 
 func (in *instance) size() uint32 { return in.mod.Memory().Size() }
 
 // weight is about what an instance takes of the host's memory, in bytes.
-func (in *instance) weight() int64 { return int64(cap(in.slab.buf)) + 1<<20 }
+func (in *instance) weight() int64 { return int64(in.slab.top) + 1<<20 }
 
 // close must not run while a call is in the guest.
 func (in *instance) close() {
@@ -150,8 +150,6 @@ func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context
 	defer in.p.leave(c)
 	c.in, c.stderr, c.tank.gauge = in, &in.world.stderr, in.gauge
 	in.world.begin(c.op, c.seed)
-	in.slab.over = func() bool { return gctx.Err() != nil }
-	defer func() { in.slab.over = nil }()
 	// What a call before has left of them is not this call's: traps leave both unbalanced.
 	in.gauge.Set(0)
 	in.depth.Set(maxDepth)

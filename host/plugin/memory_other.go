@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package plugin
+
+// adviseLarge has nothing to advise here.
+func adviseLarge([]byte) {}
