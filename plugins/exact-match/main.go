@@ -4,10 +4,10 @@ package main
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/wevalr/wevalr/plugins/internal/expect"
 	"github.com/wevalr/wevalr/plugins/sdk"
 )
 
@@ -40,7 +40,7 @@ func (p *plugin) init(o *sdk.Options) error {
 }
 
 func (p *plugin) match(r sdk.ScoreRequest) ([]sdk.Score, error) {
-	expected := lookUp(r.Task, p.expected)
+	expected := expect.Texts(r.Task, p.expected)
 	if len(expected) == 0 {
 		return nil, sdk.NewError("no_target", "task "+r.Task.Key+": nothing at "+p.expected+" to compare with (option expected)")
 	}
@@ -95,56 +95,4 @@ func (p *plugin) normal(s string) string {
 		s = strings.Join(strings.Fields(s), " ")
 	}
 	return s
-}
-
-// lookUp is the text, or the texts, at a path into the task: field names and list positions with dots
-// between them.
-func lookUp(t sdk.Task, path string) []string {
-	choices := make([]any, len(t.Choices))
-	for i, c := range t.Choices {
-		choices[i] = c
-	}
-	var v any = map[string]any{
-		"key": t.Key, "target": t.Target, "data": t.Data, "metadata": t.Metadata,
-		"choices": choices, "cluster": t.Cluster, "group": t.Group,
-	}
-	for name := range strings.SplitSeq(path, ".") {
-		switch in := v.(type) {
-		case map[string]any:
-			v = in[name]
-		case []any:
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(in) {
-				return nil
-			}
-			v = in[i]
-		default:
-			return nil
-		}
-	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	var out []string
-	for _, e := range list {
-		if s, ok := text(e); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func text(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case bool:
-		return strconv.FormatBool(v), true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), true
-	}
-	return "", false
 }
