@@ -21,7 +21,7 @@ func TestOperations_EachFaultHasItsTest(t *testing.T) {
 		t.Fatal("no table of faults")
 	}
 	own := testSources(t, ".")
-	rows, named := 0, regexp.MustCompile("`(?:([a-z/]+)\\.)?(Test[^`]+)`")
+	rows, named := 0, regexp.MustCompile("`(?:([a-z/-]+)\\.)?(Test[^`]+)`")
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 7 || !strings.HasPrefix(line, "| ") {
