@@ -40,14 +40,19 @@ type entry struct {
 	ref     Ref // filled in
 }
 
+// writable says why nothing can be written any more. The caller holds mu.
+func (r *Run) writable() error {
+	if r.closed {
+		return ErrClosed
+	}
+	return r.Err()
+}
+
 // send puts an entry into the queue. A free place wins over an ended ctx.
 func (r *Run) send(ctx context.Context, e *entry) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.closed {
-		return ErrClosed
-	}
-	if err := r.Err(); err != nil {
+	if err := r.writable(); err != nil {
 		return err
 	}
 	select {
@@ -89,10 +94,7 @@ func (r *Run) atOnce(line any) error {
 	}
 	r.mu.RLock() // Close waits, the file stays open
 	defer r.mu.RUnlock()
-	if r.closed {
-		return ErrClosed
-	}
-	if err := r.Err(); err != nil {
+	if err := r.writable(); err != nil {
 		return err
 	}
 	if err := r.journal.append(raw, []byte("\n")); err != nil {
