@@ -5,6 +5,7 @@ type edit struct {
 	at, end int // what is replaced, in the file; equal = only inserted
 	kind    editKind
 	check   bool   // charge, enter
+	header  bool   // charge: what follows is a loop's body, and a branch to it takes no values
 	index   uint32 // call: function; leave: label; helper: function; global: global
 	units   int64  // charge, enter
 	// An arm that leaves gives back what its root was charged for the code that it skips: the
@@ -106,6 +107,7 @@ func (c *charger) control() {
 		if in.op != opBlock && !w.dead {
 			c.begin(in.end)
 			f.arm = c.cur
+			c.edits[f.arm].header = in.op == opLoop && !in.takes
 		}
 	case opElse:
 		f := &w.frames[len(w.frames)-1]

@@ -55,39 +55,53 @@ func (a asm) charge(units int64) asm {
 	return a.add(a.x.fuel, -units)
 }
 
-// check calls slow when fuel, or depth where it matters, is below zero.
-func (a asm) check(depth bool) asm {
+// spend takes fuel, and depth, and looks at what is left; 0 only looks. Where anything is below zero it
+// calls slow, which gives back what was taken, and does it all again: so nothing comes after the call,
+// and the engine keeps in registers what it had there. The loop that is done again is the one whose
+// header this is, if it is one.
+func (a asm) spend(units, depth int64, header bool) asm {
+	if !header {
+		a = a.op(opLoop, typeEmpty)
+	}
+	a = a.charge(units)
+	if depth != 0 {
+		a = a.add(a.x.depth, -depth)
+	}
 	a = a.get(a.x.fuel)
-	if depth {
+	if depth != 0 {
 		a = a.get(a.x.depth).op(opI64Or)
 	}
-	return a.i64(0).op(opI64LtS, opIf, typeEmpty).call(a.x.slow).op(opEnd)
+	a = a.i64(0).op(opI64LtS, opIf, typeEmpty).i64(units).i64(depth).call(a.x.slow).op(opBr, 1, opEnd)
+	if !header {
+		a = a.op(opEnd)
+	}
+	return a
 }
 
 // helpers are the bodies of the added functions, in the order of their indices.
 func (x *rewriter) helpers() []asm {
-	// slow runs when fuel or depth is below zero.
+	// slow(units, depth) runs when fuel or depth is below zero, and gives both back.
 	slow := x.asm().get(x.depth).i64(0).op(opI64LtS).op(opIf, typeEmpty).
 		op(opI32Const, ReasonDepth).call(x.refill).op(opDrop, opUnreachable, opEnd).
 		op(opBlock, typeEmpty, opLoop, typeEmpty).
 		get(x.fuel).i64(0).op(opI64GeS, opBrIf, 1).
 		op(opI32Const, ReasonFuel).call(x.refill).get(x.fuel).op(opI64Add).set(x.fuel).
-		op(opBr, 0, opEnd, opEnd, opEnd)
-	// elems(n) charges min(n, MaxTable) and returns n: more than that traps or fails anyway.
-	count := func(a asm) asm { return a.op(opLocalGet, 0, opI64ExtendU) }
-	limit := func(a asm) asm { return a.i64(int64(x.opt.MaxTable)) }
-	elems := x.ranged(count, limit, 0)
+		op(opBr, 0, opEnd, opEnd).
+		get(x.fuel).op(opLocalGet, 0, opI64Add).set(x.fuel).
+		get(x.depth).op(opLocalGet, 1, opI64Add).set(x.depth).op(opEnd)
+	// elems(n) and bytes(n) charge n things, and return n.
+	elems := x.asm().ranged(0, func(a asm) asm { return a.i64(int64(x.opt.MaxTable)) }, 0).op(opLocalGet, 0, opEnd)
 	hs := []asm{slow, elems}
 	if len(x.mems) > 0 {
 		size := func(a asm) asm { return a.op(opMemorySize, 0, opI64ExtendU).i64(16).op(opI64Shl) }
-		bytes := x.ranged(count, size, bytesShift)
+		bytes := x.asm().ranged(0, size, bytesShift).op(opLocalGet, 0, opEnd)
 		// grow(pages) does what memory.grow does and charges what it got.
 		grow := x.asm().op(opLocalGet, 0, opMemoryGrow, 0, opLocalSet, 1).
 			get(x.fuel).
 			op(opLocalGet, 1, opI32Const, 0x7f, opI32Eq). // -1
 			op(opIf, byte(I64)).i64(0).op(opElse).
 			op(opLocalGet, 0, opI64ExtendU).i64(16-bytesShift).op(opI64Shl, opEnd).
-			i64(weightHost).op(opI64Add, opI64Sub).set(x.fuel).check(false).
+			i64(weightHost).op(opI64Add, opI64Sub).set(x.fuel).spend(0, 0, false).
 			op(opLocalGet, 1, opEnd)
 		grow.locals = []byte{1, 1, byte(I32)}
 		hs = append(hs, bytes, grow, x.bulk(opMemoryFill, 0), x.bulk(opMemoryCopy, 0))
@@ -100,11 +114,13 @@ func (x *rewriter) helpers() []asm {
 	return hs
 }
 
-// ranged is the body of a function (n i32) → n that charges min(n, limit) >> shift.
-func (x *rewriter) ranged(count, limit func(asm) asm, shift int64) asm {
-	a := limit(count(limit(count(x.asm().get(x.fuel)))))
+// ranged charges an operation on as many things as a local says, of which limit can be there at most:
+// more than that traps or fails, and changes nothing.
+func (a asm) ranged(local byte, limit func(asm) asm, shift int64) asm {
+	count := func(a asm) asm { return a.op(opLocalGet, local, opI64ExtendU) }
+	a = limit(count(limit(count(a.get(a.x.fuel)))))
 	return a.op(opI64LtU, opSelect).i64(shift).op(opI64ShrU).i64(weightHost).op(opI64Add, opI64Sub).
-		set(x.fuel).check(false).op(opLocalGet, 0, opEnd)
+		set(a.x.fuel).spend(0, 0, false)
 }
 
 // bulk is the body of a function (to, from or value, n i32) that does the instruction chunk by chunk,
@@ -145,7 +161,7 @@ func (x *rewriter) bulk(op int, segment uint32) asm {
 	case opMemoryInit:
 		a = beyond(a, from).i64(int64(len(x.data[segment].bytes))).op(opI64GtU, opBrIf, 1)
 	}
-	a = a.charge(chunk >> bytesShift).check(false)
+	a = a.spend(chunk>>bytesShift, 0, false)
 	if op == opMemoryCopy {
 		// What overlaps further on is copied from its end.
 		a = get(get(a, to), from).op(opI32GtU, opIf, typeEmpty)
@@ -157,6 +173,6 @@ func (x *rewriter) bulk(op int, segment uint32) asm {
 		a = forward(a)
 	}
 	a = a.op(opBr, 0, opEnd, opEnd)
-	a = get(get(a, to), from)
-	return do(get(a, n).call(x.bytesFn)).op(opEnd)
+	a = a.ranged(n, func(a asm) asm { return a.i64(chunk) }, bytesShift)
+	return do(get(get(get(a, to), from), n)).op(opEnd)
 }

@@ -80,6 +80,7 @@ type instr struct {
 	at, imm, end int // in the file: opcode, first immediate, next instruction
 	op           int
 	index        uint32 // label, function, local, global or table; br_table: how many labels
+	takes        bool   // block, loop, if: values from the stack
 }
 
 // frame is an open block.
@@ -134,7 +135,7 @@ func (w *body) open(m *module, i int) {
 func (w *body) next() bool {
 	r := &w.r
 	in := &w.instr
-	in.at = r.pos
+	in.at, in.takes = r.pos, false
 	op := r.byte()
 	in.op, in.imm = int(op), r.pos
 	switch {
@@ -255,6 +256,7 @@ func (w *body) blockType() {
 	if t >= 0 {
 		w.r.below(at, "type index", uint32(t), uint32(len(w.m.types)))
 		if w.r.err == nil {
+			w.instr.takes = len(w.m.types[t].Params) > 0
 			w.arity = max(w.arity, len(w.m.types[t].Params), len(w.m.types[t].Results))
 		}
 		return

@@ -142,7 +142,7 @@ func (x *rewriter) reserved() *Refusal {
 func (x *rewriter) plan() {
 	x.typeRefill = x.addType(FuncType{[]ValType{I32}, []ValType{I64}})
 	x.typeOp = x.addType(FuncType{[]ValType{I32}, []ValType{I32}})
-	x.typeSlow = x.addType(FuncType{})
+	x.typeSlow = x.addType(FuncType{[]ValType{I64, I64}, nil})
 	x.typeBulk = x.addType(FuncType{[]ValType{I32, I32, I32}, nil})
 	x.refill = uint32(x.nImpFuncs)
 	x.slow = uint32(len(x.funcs)) + 1

@@ -156,7 +156,7 @@ func TestRewrite_Runaway(t *testing.T) {
 // BenchmarkRunaway reports the time on a core between two refills of the quantum that the host grants: how
 // late it sees that a call must end, and how long a collection of garbage may have to wait (goal: 1 ms).
 func BenchmarkRunaway(b *testing.B) {
-	const quantum = 200_000
+	const quantum = 100_000
 	shapes := runaways(16_384)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		b.Run(name, func(b *testing.B) {

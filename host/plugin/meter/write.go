@@ -46,12 +46,14 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 		last = e.end
 		switch e.kind {
 		case editEnter:
-			a = a.charge(e.units)
+			depth := int64(0)
 			if calls {
-				a = a.add(x.depth, -x.frame)
+				depth = x.frame
 			}
 			if e.check {
-				a = a.check(calls)
+				a = a.spend(e.units, depth, false)
+			} else {
+				a = a.charge(e.units)
 			}
 			if calls {
 				a = a.op(opBlock)
@@ -62,9 +64,10 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 			if e.root >= 0 {
 				units -= e.to - e.from
 			}
-			a = a.charge(units)
 			if e.check {
-				a = a.check(false)
+				a = a.spend(units, 0, e.header)
+			} else {
+				a = a.charge(units)
 			}
 		case editCall:
 			a = a.call(x.function(e.index))
@@ -86,7 +89,7 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 	if calls {
 		a = a.add(x.depth, x.frame)
 		if x.exit {
-			a = a.check(false)
+			a = a.spend(0, 0, false)
 		}
 		a = a.op(opEnd)
 	}
