@@ -39,6 +39,7 @@ type Engine struct {
 	cores   *semaphore.Weighted // guest code running; released while parked
 	bytes   *semaphore.Weighted // instances of rollouts
 	idle    atomic.Int64        // bytes of idle instances of all plugins
+	slabs   slabs
 	nCores  int
 }
 
@@ -68,16 +69,19 @@ func NewEngine(opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	n := max(runtime.GOMAXPROCS(0), 1)
-	return &Engine{
+	e := &Engine{
 		opt: opt, log: opt.Logger, cache: cache, nCores: n,
 		builder: &Builder{CacheDir: opt.CacheDir},
 		cores:   semaphore.NewWeighted(int64(n)),
 		bytes:   semaphore.NewWeighted(opt.InstanceBytes),
-	}, nil
+	}
+	e.slabs = slabs{cores: n, idle: &e.idle, most: opt.InstanceBytes}
+	return e, nil
 }
 
 // Close frees compiled code. Plugins must have been closed before.
 func (e *Engine) Close(ctx context.Context) error {
+	e.slabs.close()
 	if err := e.cache.Close(ctx); err != nil {
 		return fmt.Errorf("engine: close: %w", err)
 	}

@@ -20,9 +20,9 @@ const (
 	fuelCap = 10 * defaultFuel
 	// callFuel is how many times a scoring call's budget the other calls get: by default 30 G.
 	callFuel = 15
-	// quantum is how much is granted at a time: some 0.2 ms, after which the call's end is looked for
+	// quantum is how much is granted at a time: some 0.1 ms, after which the call's end is looked for
 	// again, and which a collection of garbage may have to wait for.
-	quantum = 200_000
+	quantum = 100_000
 	// maxDepth bounds nested calls in the meter's units.
 	maxDepth = 16_384
 	// hostCall and hostByte are what a host function burns: work that the meter does not see.

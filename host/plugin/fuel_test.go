@@ -59,44 +59,6 @@ func TestLimits_Resolve(t *testing.T) {
 	}
 }
 
-// A memory grows where it is, up to its limit, and is zero above what it was cut back to.
-func TestSlab(t *testing.T) {
-	s, err := newSlab(4 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Free()
-	small := s.Reallocate(1 << 20)
-	large := s.Reallocate(4 << 20)
-	if len(small) != 1<<20 || len(large) != 4<<20 || &small[0] != &large[0] {
-		t.Errorf("got %d bytes, then %d, want them in one place", len(small), len(large))
-	}
-	if got := s.Reallocate(4<<20 + 1); got != nil {
-		t.Errorf("got %d bytes, over the limit", len(got))
-	}
-	for i := range large {
-		large[i] = 7
-	}
-	s.cut = 1 << 20
-	if got := s.Reallocate(5 << 20); len(got) != 1<<20 || got[0] != 7 || got[len(got)-1] != 7 {
-		t.Errorf("got %d bytes, want what was cut back to", len(got))
-	}
-	s.cut = 0
-	again := s.Reallocate(2 << 20)
-	if i := slices.IndexFunc(again[1<<20:], func(b byte) bool { return b != 0 }); i >= 0 {
-		t.Errorf("byte %d above the cut is not zero", i)
-	}
-	s.Free() // and once more at the end
-}
-
-// Addresses that cannot be had are an error, and nothing worse.
-func TestSlab_NoAddresses(t *testing.T) {
-	if s, err := newSlab(1 << 47); err == nil {
-		s.Free()
-		t.Error("got more addresses than a process has")
-	}
-}
-
 // A call that has been stopped before it began does not begin.
 func TestImage_Put_Stopped(t *testing.T) {
 	p := loadGuest(t, scoring(score("1")))
@@ -107,7 +69,7 @@ func TestImage_Put_Stopped(t *testing.T) {
 	defer in.close()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errDeadline)
-	if ok, err := p.image.put(ctx, in); ok || !errors.Is(err, errDeadline) {
+	if ok, err := p.image.put(ctx, in, p.image.size()); ok || !errors.Is(err, errDeadline) {
 		t.Errorf("got %v, %v, want the cause", ok, err)
 	}
 }

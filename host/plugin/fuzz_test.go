@@ -120,7 +120,7 @@ func FuzzImports(f *testing.F) {
 	}
 	f.Cleanup(in.close)
 	f.Fuzz(func(t *testing.T, first byte, args, memory []byte) {
-		if ok, err := p.image.put(context.Background(), in); !ok || err != nil {
+		if ok, err := p.image.put(context.Background(), in, p.image.size()); !ok || err != nil {
 			t.Fatal("cannot be put back", err)
 		}
 		in.mod.Memory().Write(0, memory[:min(len(memory), pageSize)])

@@ -79,7 +79,7 @@ func (p *Plugin) newCall(op abi.Op, seed int64) *call {
 func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
 	// No name, no start functions: instances are many, and _initialize is a call like others.
 	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	slab, err := newSlab(p.limits.MemoryMiB << 20)
+	slab, err := p.engine.slabs.get(p.limits.MemoryMiB << 20)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.spec.Alias, err)
 	}
@@ -104,28 +104,35 @@ func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
 	return in, nil
 }
 
-// newInstance makes an instance and runs _initialize and init; the core is the caller's.
-func (p *Plugin) newInstance(ctx context.Context) (*instance, abi.InitResponse, error) {
-	var resp abi.InitResponse
+// newInstance makes an instance and initializes it; the core is the caller's.
+func (p *Plugin) newInstance(ctx context.Context) (*instance, error) {
 	in, err := p.instantiate(ctx)
 	if err != nil {
-		return nil, resp, err
+		return nil, err
 	}
+	if _, err := p.initialize(ctx, in); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// initialize runs _initialize and init of a new instance, which is none to use after an error.
+func (p *Plugin) initialize(ctx context.Context, in *instance) (abi.InitResponse, error) {
+	var resp abi.InitResponse
 	if f := in.mod.ExportedFunction(abi.ExportInitialize); f != nil {
-		_, err = in.guarded(ctx, p.newCall(abi.OpInit, 0), func(gctx context.Context) error {
+		if _, err := in.guarded(ctx, p.newCall(abi.OpInit, 0), func(gctx context.Context) error {
 			_, err := f.Call(gctx)
 			return err
-		})
+		}); err != nil {
+			return resp, err
+		}
 	}
-	if err == nil {
-		_, err = p.ask(ctx, in, p.newCall(abi.OpInit, 0), abi.InitRequest{Options: p.options, Host: p.host()}, &resp)
-	}
-	if err != nil {
-		in.close()
-		return nil, resp, err
+	if _, err := p.ask(ctx, in, p.newCall(abi.OpInit, 0), abi.InitRequest{Options: p.options, Host: p.host()}, &resp); err != nil {
+		return resp, err
 	}
 	in.world.initialized()
-	return in, resp, nil
+	return resp, nil
 }
 
 func (in *instance) size() uint32 { return in.mod.Memory().Size() }

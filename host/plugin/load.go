@@ -100,6 +100,7 @@ type Plugin struct {
 	info     *meter.Info
 	globals  []string // names of the module's own mutable globals in the metered module
 	image    *image   // nil: calls start from a new instance that runs _initialize and init
+	written  int      // up to where the module's own data fill a new instance's memory
 	pool     pool
 	weight   atomic.Int64
 
@@ -289,8 +290,14 @@ func (p *Plugin) begin(ctx context.Context) error {
 		return err
 	}
 	defer p.engine.cores.Release(1)
-	in, resp, err := p.newInstance(ctx)
+	in, err := p.instantiate(ctx)
 	if err != nil {
+		return err
+	}
+	p.written = in.written()
+	resp, err := p.initialize(ctx, in)
+	if err != nil {
+		in.close()
 		return err
 	}
 	if resp.Tasks != nil && *resp.Tasks >= 0 {

@@ -5,10 +5,16 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
 )
+
+// largeFrom is how much of a memory most guests keep below.
+const largeFrom = 4 << 20
 
 // slab is an instance's linear memory: addresses for all that it may become, reserved at once, and pages
 // that come as they are touched. So it never moves, growing costs nothing, and the garbage collector has
@@ -17,6 +23,7 @@ import (
 //
 // What is read from it is a view: good until the instance is closed, which is after its call has returned.
 type slab struct {
+	home *slabs
 	buf  []byte // nil after Free
 	size int
 	top  int // what lies above is zero
@@ -24,14 +31,69 @@ type slab struct {
 	cut int
 }
 
-// newSlab reserves size bytes of addresses, which take no memory yet.
-func newSlab(size int) (*slab, error) {
+// slabs are where slabs come from, and go to. The large ones of closed instances are cleared and kept, one a
+// core: pages that are made anew cost as much as clearing these, but the thread that touches them cannot be
+// stopped meanwhile, for milliseconds where the machine is a virtual one that has to ask its host for them.
+type slabs struct {
+	cores int
+	idle  *atomic.Int64 // bytes of idle instances; what is kept is counted there
+	most  int64
+
+	mu      sync.Mutex
+	kept    []*slab
+	closed  bool
+	pending sync.WaitGroup // what is cleared, or given back, meanwhile
+}
+
+// get reserves size bytes of addresses, which take no memory yet, or takes such as are kept.
+func (l *slabs) get(size int) (*slab, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.kept, func(s *slab) bool { return len(s.buf) == size }); i >= 0 {
+		s := l.kept[i]
+		l.kept = slices.Delete(l.kept, i, i+1)
+		l.idle.Add(-int64(s.top))
+		return &slab{home: l, buf: s.buf}, nil
+	}
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("addresses for %d MiB of an instance's memory: %w", size>>20, err)
 	}
 	adviseLarge(buf)
-	return &slab{buf: buf}, nil
+	return &slab{home: l, buf: buf}, nil
+}
+
+// put takes a cleared slab; the one kept longest makes room for it.
+func (l *slabs) put(s *slab) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.idle.Load()+int64(s.top) > l.most {
+		s.unmap()
+		return
+	}
+	l.kept = append(l.kept, s)
+	l.idle.Add(int64(s.top))
+	if len(l.kept) > l.cores {
+		l.drop()
+	}
+}
+
+// drop gives back the slab that was kept longest.
+func (l *slabs) drop() {
+	l.kept[0].unmap()
+	l.idle.Add(-int64(l.kept[0].top))
+	l.kept = slices.Delete(l.kept, 0, 1)
+}
+
+// close gives back what is kept, and waits for what is on its way.
+func (l *slabs) close() {
+	l.mu.Lock()
+	l.closed = true
+	for len(l.kept) > 0 {
+		l.drop()
+	}
+	l.mu.Unlock()
+	l.pending.Wait()
 }
 
 // Reallocate implements experimental.LinearMemory. The engine asks for more only; it takes what it gets
@@ -50,13 +112,24 @@ func (s *slab) Reallocate(size uint64) []byte {
 	return s.buf[:s.size:s.size]
 }
 
-// Free implements experimental.LinearMemory: it gives everything back. Once is enough.
+// Free implements experimental.LinearMemory. Once is enough. What takes long is not waited for: a call that
+// has been stopped is over.
 func (s *slab) Free() {
-	if s.buf != nil {
-		_ = unix.Munmap(s.buf) // it is what Mmap gave
-		s.buf = nil
+	was := &slab{home: s.home, buf: s.buf, top: s.top}
+	if s.buf = nil; was.buf == nil {
+		return
 	}
+	if was.top <= largeFrom {
+		was.unmap()
+		return
+	}
+	s.home.pending.Go(func() {
+		wipe(was.buf[:was.top])
+		s.home.put(was)
+	})
 }
+
+func (s *slab) unmap() { _ = unix.Munmap(s.buf) } // it is what Mmap gave
 
 // in makes the instance that is made under ctx have the slab.
 func (s *slab) in(ctx context.Context) context.Context {
@@ -73,24 +146,12 @@ func (in *instance) shrink(n int) bool {
 	return ok && int(in.size()) == n
 }
 
-// moveBytes is how much is copied or cleared at a time: the runtime cannot stop either, and the garbage
-// collector waits for it.
-const moveBytes = 256 << 10
-
-// move copies src to the beginning of dst, and reports whether it did: it looks at stopped in between.
-func move(dst, src []byte, stopped func() bool) bool {
-	for at := 0; at < len(src); at += moveBytes {
-		if stopped() {
-			return false
-		}
-		copy(dst[at:], src[at:min(at+moveBytes, len(src))])
-	}
-	return true
-}
+// wipeBytes is how much is cleared at a time: the runtime cannot stop it, and the garbage collector waits.
+const wipeBytes = 256 << 10
 
 // wipe clears b.
 func wipe(b []byte) {
-	for at := 0; at < len(b); at += moveBytes {
-		clear(b[at:min(at+moveBytes, len(b))])
+	for at := 0; at < len(b); at += wipeBytes {
+		clear(b[at:min(at+wipeBytes, len(b))])
 	}
 }

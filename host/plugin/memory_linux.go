@@ -2,9 +2,6 @@ package plugin
 
 import "golang.org/x/sys/unix"
 
-// largeFrom is how much of a memory most guests keep below.
-const largeFrom = 4 << 20
-
 // adviseLarge asks for large pages where only large memories come to: they are had, and given back, hundreds
 // of times faster than small ones. Small guests do not round up to them.
 func adviseLarge(b []byte) {

@@ -57,7 +57,7 @@ func (p *Plugin) ready(ctx context.Context) (*instance, error) {
 	if in == nil {
 		return p.spawn(ctx)
 	}
-	ok, err := p.image.put(ctx, in)
+	ok, err := p.image.put(ctx, in, p.image.size())
 	if err == nil && ok {
 		return in, nil
 	}

@@ -215,7 +215,7 @@ func BenchmarkReset(b *testing.B) {
 				}
 			}
 			back := func() {
-				if ok, err := p.image.put(context.Background(), in); !ok || err != nil {
+				if ok, err := p.image.put(context.Background(), in, p.image.size()); !ok || err != nil {
 					b.Fatal("cannot be put back", err)
 				}
 			}
@@ -232,7 +232,7 @@ func BenchmarkReset(b *testing.B) {
 			b.ReportMetric(reused.median(), "ms/reused")
 			b.ReportMetric(fresh.median(), "ms/put-back")
 			b.ReportMetric(fresh.median()-reused.median(), "ms/more")
-			b.ReportMetric(float64(len(p.image.memory))/(1<<20), "MiB")
+			b.ReportMetric(float64(p.image.size())/(1<<20), "MiB")
 		})
 	}
 }

@@ -165,18 +165,26 @@ func TestPlugin_SelfCheck(t *testing.T) {
 	g := scoring(score("1"))
 	g.body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40, 0x0b), g.answer(score("1")))
 	q := load(t, e, Spec{Source: source(t, g.bytes())})
-	q.image.memory[bufAt+1000] = 1
+	poke(q.image, bufAt+1000)
 	if err := q.SelfCheck(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
 		t.Errorf("a branch without instructions burns other fuel: %v", err)
 	}
 	g = scoring(score("1"))
 	g.body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40), i32c(0), drop(), op(0x0b), g.answer(score("1")))
 	q = load(t, e, Spec{Source: source(t, g.bytes())})
-	q.image.memory[bufAt+1000] = 1
+	poke(q.image, bufAt+1000)
 	err := q.SelfCheck(context.Background(), abi.ScoreRequest{Scorer: "any"})
 	if err == nil || !strings.Contains(err.Error(), "after others") {
 		t.Errorf("got %v, want the way that differs", err)
 	}
+}
+
+// poke makes a byte of the image another.
+func poke(im *image, at int) {
+	if page := &im.pages[at/pageSize]; *page == nil {
+		*page = make([]byte, pageSize)
+	}
+	im.pages[at/pageSize][at%pageSize] = 1
 }
 
 // The shipped scorers are the same on both engines.

@@ -45,9 +45,9 @@ func (p *Plugin) SelfCheck(ctx context.Context, req abi.ScoreRequest, others ...
 		p    *Plugin
 		make func(*Plugin, context.Context) (*instance, error)
 	}{
-		{"on a new instance", p, (*Plugin).fresh},
+		{"on a new instance", p, (*Plugin).newInstance},
 		{"from init's state", p, (*Plugin).spawn},
-		{"on the interpreter", q, (*Plugin).fresh},
+		{"on the interpreter", q, (*Plugin).newInstance},
 	} {
 		samples, err := way.p.samples(ctx, way.make, req, others)
 		if err != nil {
@@ -64,12 +64,6 @@ func (p *Plugin) SelfCheck(ctx context.Context, req abi.ScoreRequest, others ...
 		}
 	}
 	return nil
-}
-
-// fresh is newInstance without init's response.
-func (p *Plugin) fresh(ctx context.Context) (*instance, error) {
-	in, _, err := p.newInstance(ctx)
-	return in, err
 }
 
 // interpreted is the plugin on the interpreter; only its instances are to be used.
@@ -142,7 +136,7 @@ func (p *Plugin) samples(
 		}
 		back := false
 		if im != nil && s.failed == "" {
-			if back, err = im.put(ctx, in); err != nil {
+			if back, err = im.put(ctx, in, im.size()); err != nil {
 				return nil, err
 			}
 		}

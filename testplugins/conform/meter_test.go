@@ -139,7 +139,7 @@ func startGuest(tb testing.TB, raw []byte, metered bool) *guest {
 		})
 		if from == "wevalr:meter" {
 			// The host's own refill grants so much at a time.
-			answer = func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = 200_000 }
+			answer = func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = 100_000 }
 		}
 		hosts[from].NewFunctionBuilder().WithGoModuleFunction(answer, f.ParamTypes(), f.ResultTypes()).Export(name)
 	}

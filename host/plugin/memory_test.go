@@ -1,0 +1,114 @@
+package plugin
+
+import (
+	"bytes"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// A memory grows where it is, up to its limit, and is zero above what it was cut back to.
+func TestSlab(t *testing.T) {
+	s, err := new(slabs).get(4 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	small := s.Reallocate(1 << 20)
+	large := s.Reallocate(4 << 20)
+	if len(small) != 1<<20 || len(large) != 4<<20 || &small[0] != &large[0] {
+		t.Errorf("got %d bytes, then %d, want them in one place", len(small), len(large))
+	}
+	if got := s.Reallocate(4<<20 + 1); got != nil {
+		t.Errorf("got %d bytes, over the limit", len(got))
+	}
+	for i := range large {
+		large[i] = 7
+	}
+	s.cut = 1 << 20
+	if got := s.Reallocate(5 << 20); len(got) != 1<<20 || got[0] != 7 || got[len(got)-1] != 7 {
+		t.Errorf("got %d bytes, want what was cut back to", len(got))
+	}
+	s.cut = 0
+	again := s.Reallocate(2 << 20)
+	if i := slices.IndexFunc(again[1<<20:], func(b byte) bool { return b != 0 }); i >= 0 {
+		t.Errorf("byte %d above the cut is not zero", i)
+	}
+	s.Free() // and once more at the end
+}
+
+// Addresses that cannot be had are an error, and nothing worse.
+func TestSlab_NoAddresses(t *testing.T) {
+	if s, err := new(slabs).get(1 << 47); err == nil {
+		s.Free()
+		t.Error("got more addresses than a process has")
+	}
+}
+
+// touched is a memory of which a guest has filled so much.
+func touched(t *testing.T, l *slabs, size, top int) *slab {
+	t.Helper()
+	s, err := l.get(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Free)
+	b := s.Reallocate(uint64(top))
+	if bytes.ContainsFunc(b, func(r rune) bool { return r != 0 }) {
+		t.Error("a memory is not zero")
+	}
+	for i := range b {
+		b[i] = 7
+	}
+	return s
+}
+
+// Large memories are kept for others, cleared: one for each core, within the budget, until the end.
+func TestSlabs_Kept(t *testing.T) {
+	const size, top = 16 << 20, 8 << 20
+	var idle atomic.Int64
+	l := &slabs{cores: 2, idle: &idle, most: 3 * top}
+	free := func(ss ...*slab) {
+		for _, s := range ss {
+			s.Free()
+			s.Free() // which is nothing
+		}
+		l.pending.Wait()
+	}
+	kept := func(n int) {
+		t.Helper()
+		if len(l.kept) != n || idle.Load() != int64(n*top) {
+			t.Errorf("%d memories are kept, of %d MiB, want %d", len(l.kept), idle.Load()>>20, n)
+		}
+	}
+	free(touched(t, l, size, largeFrom)) // not worth it
+	kept(0)
+	first := touched(t, l, size, top)
+	at := &first.buf[0]
+	free(first)
+	kept(1)
+	other := touched(t, l, size+pageSize, top)
+	kept(1) // of another size
+	again := touched(t, l, size, top)
+	if &again.buf[0] != at {
+		t.Error("what was kept is not used")
+	}
+	kept(0)
+	free(again)
+	free(other)
+	free(touched(t, l, size+2*pageSize, top))
+	kept(2) // the newest
+	if slices.ContainsFunc(l.kept, func(s *slab) bool { return len(s.buf) == size }) {
+		t.Error("the oldest is kept")
+	}
+	l.close()
+	kept(0)
+	free(touched(t, l, size, top))
+	kept(0)
+
+	l = &slabs{cores: 2, idle: &idle, most: top}
+	free(touched(t, l, size, top), touched(t, l, size, top))
+	kept(1) // within the budget
+	l.close()
+	kept(0)
+}
