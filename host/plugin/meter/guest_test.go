@@ -130,9 +130,12 @@ func TestRewrite_GoGuest_SameAnswersExactFuel(t *testing.T) {
 	}
 }
 
-// BenchmarkRewrite reports what reading and rewriting a Go module takes, and how it grows.
+// BenchmarkRewrite reports what reading and rewriting a large Go module takes, and how it grows.
 func BenchmarkRewrite(b *testing.B) {
-	raw := gsm8k(b)
+	raw, err := buildGo("ifeval")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for range b.N {
 		var out []byte
 		d := best(5, func() {

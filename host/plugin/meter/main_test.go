@@ -121,20 +121,23 @@ func missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-var goGuest = sync.OnceValues(func() ([]byte, error) {
+var goGuest = sync.OnceValues(func() ([]byte, error) { return buildGo("gsm8k") })
+
+// buildGo builds a plugin of the project's.
+func buildGo(plugin string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "meter")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "g.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-trimpath", "-o", out, "github.com/wevalr/wevalr/plugins/gsm8k")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-trimpath", "-o", out, "github.com/wevalr/wevalr/plugins/"+plugin)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.New(string(text))
 	}
 	return os.ReadFile(out)
-})
+}
 
 // gsm8k is a real Go guest.
 func gsm8k(tb testing.TB) []byte {
