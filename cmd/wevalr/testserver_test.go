@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/wevalr/wevalr/host/envserver"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/zmqio"
 )
@@ -88,17 +89,8 @@ func testServer() {
 	}
 	var replies atomic.Int64
 	s, err := zmqio.Listen(os.Args[1], func(ctx context.Context, req *zmqio.Request) []byte {
-		switch req.Method {
-		case "health":
-			return wire.EncodeOK(nil)
-		case "cancel":
-			id, err := wire.DecodeCancel(req.Payload)
-			if err != nil {
-				return wire.EncodeFailure(err.Error())
-			}
-			return req.CancelRun(id, func(cancelled bool) []byte {
-				return wire.EncodeOK(map[string]any{"cancelled": cancelled})
-			})
+		if reply, _ := envserver.Answer(req); reply != nil {
+			return reply
 		}
 		if n := replies.Add(1); f.verb != "live" && n > f.after {
 			verb := f.verb

@@ -97,18 +97,13 @@ func (h *handler) Close() error {
 
 // handle answers one request.
 func (h *handler) handle(ctx context.Context, req *zmqio.Request) []byte {
-	switch req.Method {
-	case "health":
-		return wire.EncodeOK(nil)
-	case "cancel":
-		id, err := wire.DecodeCancel(req.Payload)
-		if err != nil {
-			return h.refuse(req, err)
-		}
-		return req.CancelRun(id, func(cancelled bool) []byte {
-			return wire.EncodeOK(map[string]any{"cancelled": cancelled})
-		})
-	case "run":
+	reply, err := Answer(req)
+	switch {
+	case err != nil:
+		return h.refuse(req, err)
+	case reply != nil:
+		return reply
+	case req.Method == "run":
 		return h.run(ctx, req)
 	default:
 		return wire.EncodeFailure(fmt.Sprintf("unknown method '%s'", req.Method))

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/wevalr/wevalr/host/envserver"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/zmqio"
 )
@@ -59,17 +60,8 @@ func serve(address string) int {
 }
 
 func (s *scripted) handle(ctx context.Context, req *zmqio.Request) []byte {
-	switch req.Method {
-	case "health":
-		return wire.EncodeOK(nil)
-	case "cancel":
-		id, err := wire.DecodeCancel(req.Payload)
-		if err != nil {
-			return wire.EncodeFailure(err.Error())
-		}
-		return req.CancelRun(id, func(cancelled bool) []byte {
-			return wire.EncodeOK(map[string]any{"cancelled": cancelled})
-		})
+	if reply, _ := envserver.Answer(req); reply != nil {
+		return reply
 	}
 	q, err := wire.DecodeRunRequest(req.Payload)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/wevalr/wevalr/host/envserver"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/zmqio"
 )
@@ -165,19 +166,10 @@ func die(how string) {
 }
 
 func (v *scripted) handle(ctx context.Context, req *zmqio.Request) []byte {
-	switch req.Method {
-	case "health":
-		return wire.EncodeOK(nil)
-	case "cancel":
-		id, err := wire.DecodeCancel(req.Payload)
-		if err != nil {
-			return wire.EncodeFailure(err.Error())
-		}
-		return req.CancelRun(id, func(cancelled bool) []byte {
-			return wire.EncodeOK(map[string]any{"cancelled": cancelled})
-		})
-	case "run":
-	default:
+	if reply, _ := envserver.Answer(req); reply != nil {
+		return reply
+	}
+	if req.Method != "run" {
 		v.mu.Lock()
 		v.probed++
 		v.mu.Unlock()
