@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/zmqio"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer h.Close()
-	z, err := zmqio.Listen(socket(b), h.handle, zmqio.ServerOptions{})
+	z, err := zmqio.Listen(hosttest.Socket(b), h.handle, zmqio.ServerOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

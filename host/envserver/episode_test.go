@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 )
 
@@ -215,7 +216,7 @@ func TestRun_ReadTimeout(t *testing.T) {
 			t.Errorf("%s: got %+v, want 504", model, e)
 		}
 		unavailable(t, ep)
-		within(t, f.left, "end of the HTTP call")
+		hosttest.Await(t, "end of the HTTP call", f.left)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // TestInterop_EnvClient lets verifiers' own client assemble, validate and dump our episodes. It
@@ -19,7 +21,7 @@ func TestInterop_EnvClient(t *testing.T) {
 		t.Skip("WEVALR_VERIFIERS_PYTHON is not set: no Python with verifiers 0.4.0")
 	}
 	f := newFake(t)
-	endpoint := socket(t)
+	endpoint := hosttest.Socket(t)
 	startSigning(t, Options{Endpoint: endpoint}, 20*time.Millisecond)
 	models := []string{"ok", "nousage", "length", "refusal", "filter", "tools", "thinking", "trickle", "status:400", "html", "offline/echo", "offline/replay"}
 	cmd := exec.CommandContext(t.Context(), python, append([]string{"testdata/envclient.py", endpoint, f.URL + "/v1"}, models...)...)
@@ -51,9 +53,9 @@ func TestInterop_EnvClient(t *testing.T) {
 			t.Fatalf("%v: %s", err, lines.Text())
 		}
 		if l.Model == "hang" {
-			within(t, f.entered, "model call")
+			hosttest.Await(t, "model call", f.entered)
 			fmt.Fprintln(in)
-			within(t, f.left, "end of the HTTP call after EnvClient's cancel")
+			hosttest.Await(t, "end of the HTTP call after EnvClient's cancel", f.left)
 			fmt.Fprintln(in)
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 )
 
@@ -192,7 +193,7 @@ func TestOpenReplay_BadLine(t *testing.T) {
 
 // TestReplay_RealCompletions serves every published solution of a real model as it is in its file.
 func TestReplay_RealCompletions(t *testing.T) {
-	path := filepath.Join(fixtures(t), "..", "..", "data", "gsm8k", "replay-175b_verification.jsonl")
+	path := hosttest.Shared(t, "data/gsm8k/replay-175b_verification.jsonl")
 	r, err := openReplay(path)
 	if err != nil {
 		t.Fatal(err)

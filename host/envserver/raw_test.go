@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // raw is a client that shows every frame: ZMTP 3.0, as little of it as the tests need.
@@ -17,7 +19,7 @@ type raw struct {
 func newRaw(t *testing.T, endpoint string) *raw {
 	t.Helper()
 	var d net.Dialer
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), hosttest.Patience)
 	defer cancel()
 	c, err := d.DialContext(ctx, "unix", strings.TrimPrefix(endpoint, "ipc://"))
 	if err != nil {
@@ -25,7 +27,7 @@ func newRaw(t *testing.T, endpoint string) *raw {
 	}
 	t.Cleanup(func() { c.Close() })
 	r := &raw{t: t, c: c}
-	if err := c.SetDeadline(time.Now().Add(deadline)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(hosttest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	greeting := make([]byte, 64)

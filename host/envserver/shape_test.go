@@ -9,34 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 )
-
-// fixtures is the folder of real verifiers traffic beside the checkout.
-func fixtures(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "fixtures", "verifiers-0.4")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("WEVALR_REQUIRE_DATA") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("shared fixtures are not beside the checkout")
-	}
-	return dir
-}
 
 // shape collects the paths of all keys in v, list elements under [].
 func shape(v any, path string, out map[string]bool) {
@@ -56,7 +31,7 @@ func shape(v any, path string, out map[string]bool) {
 // TestRun_ShapeOfVerifiers compares the fields of what we send with what verifiers' server sent for
 // the same request: none may be missing, and what is ours alone is listed here.
 func TestRun_ShapeOfVerifiers(t *testing.T) {
-	dir := fixtures(t)
+	dir := hosttest.Shared(t, "fixtures/verifiers-0.4")
 	f := newFake(t)
 	c := start(t, Options{})
 	theirsOnly := []string{ // of their taskset, their harness, their runtime, their scoring

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/zmqio"
 )
@@ -56,16 +57,16 @@ func TestRun_Waiting_BehindOthers(t *testing.T) {
 		defer close(done)
 		reply, err = c.Call(t.Context(), "run", payload, &progress)
 	}()
-	within(t, f.entered, "model call")
+	hosttest.Await(t, "model call", f.entered)
 	const told = 2 // deltas of every run before its answer
-	for end := time.Now().Add(deadline); progress.Deltas() < told+3; {
+	for end := time.Now().Add(hosttest.Patience); progress.Deltas() < told+3; {
 		if time.Now().After(end) {
 			t.Fatalf("got %d deltas, want signs of waiting", progress.Deltas())
 		}
 		episode(t, c, request("ok", f.URL+"/v1"))
 	}
 	close(f.turn)
-	within(t, done, "the answer")
+	hosttest.Await(t, "the answer", done)
 	if err != nil {
 		t.Fatal(err)
 	}

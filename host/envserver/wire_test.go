@@ -4,39 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/zmqio"
 )
-
-// deadline bounds every wait of these tests.
-const deadline = 20 * time.Second
-
-// within fails the test when nothing comes.
-func within(t *testing.T, c <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(deadline):
-		t.Fatalf("no %s within %v", what, deadline)
-	}
-}
-
-// socket is a short ipc endpoint in a directory of its own.
-func socket(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "es")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return "ipc://" + filepath.Join(dir, "s")
-}
 
 // start serves opt over ipc, with hardly a pause between the tries of a call and no sign of waiting,
 // and returns a client.
@@ -49,7 +24,7 @@ func start(t *testing.T, opt Options) *zmqio.Client {
 func startSigning(t *testing.T, opt Options, every time.Duration) *zmqio.Client {
 	t.Helper()
 	if opt.Endpoint == "" {
-		opt.Endpoint = socket(t)
+		opt.Endpoint = hosttest.Socket(t)
 	}
 	opt = opt.withDefaults()
 	h, err := newHandler(opt)
@@ -72,7 +47,7 @@ func startSigning(t *testing.T, opt Options, every time.Duration) *zmqio.Client 
 
 func dial(t *testing.T, endpoint string) *zmqio.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), hosttest.Patience)
 	defer cancel()
 	c, err := zmqio.Dial(ctx, endpoint, zmqio.Options{CancelPayload: wire.EncodeCancel})
 	if err != nil {
@@ -85,7 +60,7 @@ func dial(t *testing.T, endpoint string) *zmqio.Client {
 // send sends one request and returns the whole answer.
 func send(t *testing.T, c *zmqio.Client, method string, payload []byte) zmqio.Reply {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), hosttest.Patience)
 	defer cancel()
 	reply, err := c.Call(ctx, method, payload, &zmqio.Progress{})
 	if err != nil {
@@ -260,10 +235,10 @@ func TestServer_CancelInFlight(t *testing.T) {
 				defer close(done)
 				reply, err = c.Call(ctx, "run", payload, &zmqio.Progress{})
 			}()
-			within(t, f.entered, "model call")
+			hosttest.Await(t, "model call", f.entered)
 			cancel(cause)
-			within(t, done, "end of the call")
-			within(t, f.left, "end of the HTTP call")
+			hosttest.Await(t, "end of the call", done)
+			hosttest.Await(t, "end of the HTTP call", f.left)
 			if !errors.Is(err, cause) || len(reply.Deltas) != 2 {
 				t.Errorf("got %v and %d deltas, want the cause, and what was told of the run", err, len(reply.Deltas))
 			}
@@ -277,7 +252,7 @@ func TestServer_CancelInFlight(t *testing.T) {
 // TestServer_CancelReplies cancels by hand, and sees the run's own reply.
 func TestServer_CancelReplies(t *testing.T) {
 	f := newFake(t)
-	endpoint := socket(t)
+	endpoint := hosttest.Socket(t)
 	c := start(t, Options{Endpoint: endpoint})
 	payload, err := request("hang", f.URL+"/v1").Encode()
 	if err != nil {
@@ -285,7 +260,7 @@ func TestServer_CancelReplies(t *testing.T) {
 	}
 	peer := newRaw(t, endpoint)
 	peer.send("run-1", "run", payload)
-	within(t, f.entered, "model call")
+	hosttest.Await(t, "model call", f.entered)
 	peer.send("cancel-1", "cancel", wire.EncodeCancel("run-1"))
 	var got []string
 	for range 4 {
@@ -315,10 +290,10 @@ func TestServer_ClientLeavesEndsCall(t *testing.T) {
 		defer close(done)
 		_, _ = c.Call(t.Context(), "run", payload, &zmqio.Progress{})
 	}()
-	within(t, f.entered, "model call")
+	hosttest.Await(t, "model call", f.entered)
 	c.Close()
-	within(t, f.left, "end of the HTTP call")
-	within(t, done, "end of the call")
+	hosttest.Await(t, "end of the HTTP call", f.left)
+	hosttest.Await(t, "end of the call", done)
 }
 
 func TestListen_Refuses(t *testing.T) {
@@ -336,7 +311,7 @@ func TestListen_Refuses(t *testing.T) {
 		"endpoint":      {Options{Endpoint: "udp://x"}, "endpoint"},
 	} {
 		if row.opt.Endpoint == "" {
-			row.opt.Endpoint = socket(t)
+			row.opt.Endpoint = hosttest.Socket(t)
 		}
 		s, err := Listen(row.opt)
 		if err == nil {
@@ -362,7 +337,7 @@ func TestServe_TCP_UntilContextEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Serve(ctx, Options{Endpoint: socket(t)}); err != nil {
+	if err := Serve(ctx, Options{Endpoint: hosttest.Socket(t)}); err != nil {
 		t.Errorf("Serve: got %v, want nil at the context's end", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
@@ -151,7 +152,7 @@ func TestDriver_ServerExits23(t *testing.T) {
 	}
 	ctx := context.Background()
 	t.Cleanup(func() { _ = engine.Close(ctx) })
-	p, err := engine.Load(ctx, plugin.Spec{Alias: "best", Source: filepath.Join(repo(t), bestOfN), Grants: withEnv("temperature")})
+	p, err := engine.Load(ctx, plugin.Spec{Alias: "best", Source: filepath.Join(hosttest.Root(t), bestOfN), Grants: withEnv("temperature")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,9 +243,9 @@ func TestDriver_Cancelled(t *testing.T) {
 	s.Driver = p
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := start(ctx, s)
-	until(t, "the run", there)
+	hosttest.Until(t, "the run", there)
 	cancel(errStop)
-	if got := await(t, "the end of the attempt", done); got.err != nil || !errors.Is(got.Stopped, errStop) {
+	if got := hosttest.Await(t, "the end of the attempt", done); got.err != nil || !errors.Is(got.Stopped, errStop) {
 		t.Fatalf("got %+v", got)
 	}
 	if f := byKey(t, r)["a"]; f.Outcome != failure.Dropped || f.Failure.Kind != "drain" {

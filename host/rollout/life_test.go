@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/server"
 	"github.com/wevalr/wevalr/host/wire"
@@ -45,7 +46,7 @@ func TestDrain_LetsFinishWhatIsInFlight(t *testing.T) {
 	s.MaxConcurrent, s.Drain, s.Observer = 1, drain, w
 	// Task a waits for a second run, which this test sends itself once admission has ended.
 	done := start(context.Background(), s)
-	until(t, "the first run", func() bool { _, err := os.Stat(mark); return err == nil })
+	hosttest.Until(t, "the first run", func() bool { _, err := os.Stat(mark); return err == nil })
 	close(drain)
 	srv, release, err := s.Servers.Bind(t.Context())
 	if err != nil {
@@ -56,11 +57,11 @@ func TestDrain_LetsFinishWhatIsInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the end of admission", func() bool { return isClosed(drain) })
+	hosttest.Until(t, "the end of admission", func() bool { return isClosed(drain) })
 	if _, err := srv.Run(context.Background(), req, nil); err != nil {
 		t.Fatal(err)
 	}
-	got := await(t, "the end of the attempt", done)
+	got := hosttest.Await(t, "the end of the attempt", done)
 	if got.err != nil || !errors.Is(got.Stopped, ErrDrained) {
 		t.Fatalf("got %v, stopped by %v", got.err, got.Stopped)
 	}
@@ -108,9 +109,9 @@ func TestCancel_IsNoError(t *testing.T) {
 	s.MaxConcurrent, s.Observer, s.Retries = 2, w, 3
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := start(ctx, s)
-	until(t, "both runs", func() bool { return aThere() && bThere() })
+	hosttest.Until(t, "both runs", func() bool { return aThere() && bThere() })
 	cancel(errStop)
-	got := await(t, "the end of the attempt", done)
+	got := hosttest.Await(t, "the end of the attempt", done)
 	if got.err != nil || !errors.Is(got.Stopped, errStop) {
 		t.Fatalf("got %v, stopped by %v", got.err, got.Stopped)
 	}
@@ -262,7 +263,7 @@ func TestExit_OfOneOfTwo(t *testing.T) {
 	s := spec(r, spool(t, r, list...), set)
 	s.MaxConcurrent = 2
 	done := start(context.Background(), s)
-	await(t, "the death", set.Down())
+	hosttest.Await(t, "the death", set.Down())
 	for _, srv := range set.Servers() { // the living one gets the run that the other rollout waits for
 		req, err := s.Request.build(map[string]any{}, origin{key: "x"}, nil)
 		if err != nil {
@@ -270,7 +271,7 @@ func TestExit_OfOneOfTwo(t *testing.T) {
 		}
 		_, _ = srv.Run(context.Background(), req, nil)
 	}
-	if got := await(t, "the end of the attempt", done); got.err != nil {
+	if got := hosttest.Await(t, "the end of the attempt", done); got.err != nil {
 		t.Fatal(got.err)
 	}
 	all := byKey(t, r)

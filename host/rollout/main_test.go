@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
@@ -29,52 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "helper:server" {
 		os.Exit(serve(os.Args[2]))
 	}
-	base, err := os.MkdirTemp("/tmp", "wvr")
-	if err != nil {
-		panic(err)
-	}
-	if err := os.Setenv("XDG_RUNTIME_DIR", base); err != nil { // where generations live
-		panic(err)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		left, _ := os.ReadDir(base)
-		_ = os.RemoveAll(base)
-		if len(left) > 0 {
-			fmt.Fprintln(os.Stderr, "directories of generations are left:", left)
-			code = 1
-		}
-		os.Exit(code)
-	}))
-}
-
-// patience is the deadline of everything that a test waits for.
-const patience = 20 * time.Second
-
-// await waits for what must happen, and shows who is stuck when it does not.
-func await[T any](t testing.TB, what string, ch <-chan T) T {
-	t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case v := <-ch:
-		return v
-	case <-timer.C:
-		buf := make([]byte, 1<<20)
-		t.Fatalf("%s did not happen\n%s", what, buf[:runtime.Stack(buf, true)])
-		panic("unreachable")
-	}
-}
-
-// until polls what has no channel.
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !cond(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not happen", what)
-		}
-	}
+	os.Exit(hosttest.Main(m))
 }
 
 // epoch is when every test run begins.
@@ -149,10 +102,10 @@ func startServer(t testing.TB, n, generation int) *server.Set {
 		specs[i] = server.Spec{
 			Argv: []string{self, "helper:server", "{address}"}, Env: os.Environ(), Instance: i + 1, Generation: generation,
 			LogPath: filepath.Join(t.TempDir(), log), LogRel: "logs/attempt_1/" + log,
-			StartTimeout: patience, StopGrace: 5 * time.Second,
+			StartTimeout: hosttest.Patience, StopGrace: 5 * time.Second,
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), hosttest.Patience)
 	defer cancel()
 	set, err := server.StartSet(ctx, specs)
 	if err != nil {
@@ -193,7 +146,7 @@ func start(ctx context.Context, s Spec) <-chan outcome {
 // run runs an attempt to its end.
 func run(t testing.TB, s Spec) outcome {
 	t.Helper()
-	return await(t, "the end of the attempt", start(context.Background(), s))
+	return hosttest.Await(t, "the end of the attempt", start(context.Background(), s))
 }
 
 // must runs an attempt that nothing cuts short.
@@ -300,22 +253,6 @@ func scoreLines(t testing.TB, run *journal.Run) []journal.ScoreLine {
 	return lines[journal.ScoreLine](t, run, journal.ScoresFile)
 }
 
-// repo is the checkout's root.
-func repo(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-	}
-	t.Fatal("no go.mod above the test")
-	return ""
-}
-
 // load builds and loads a plugin of this repository.
 func load(t testing.TB, folder string, grants plugin.Grants, options map[string]any) *plugin.Plugin {
 	t.Helper()
@@ -328,7 +265,7 @@ func load(t testing.TB, folder string, grants plugin.Grants, options map[string]
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close(ctx) })
-	p, err := engine.Load(ctx, plugin.Spec{Alias: filepath.Base(folder), Source: filepath.Join(repo(t), folder), Grants: grants, Options: options})
+	p, err := engine.Load(ctx, plugin.Spec{Alias: filepath.Base(folder), Source: filepath.Join(hosttest.Root(t), folder), Grants: grants, Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}

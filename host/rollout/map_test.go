@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -32,7 +33,7 @@ func TestEnvError_TotalOverKinds(t *testing.T) {
 		"Host/disk": abi.Internal, "Host/internal": abi.Internal,
 		"Cancelled/caller": abi.Cancelled, "Cancelled/drain": abi.Cancelled, "Cancelled/fail_fast": abi.Cancelled,
 	}
-	src, err := os.ReadFile(filepath.Join(repo(t), "host/failure/kinds.go"))
+	src, err := os.ReadFile(filepath.Join(hosttest.Root(t), "host/failure/kinds.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/server"
@@ -330,13 +331,13 @@ func TestScoring_DoesNotWaitForRollouts(t *testing.T) {
 	s.Scorers, s.Observer = scorersOf(t, p, "length"), w
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := start(ctx, s)
-	until(t, "the score of a", func() bool {
+	hosttest.Until(t, "the score of a", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.values["conform-go.length"]) == 1 && there()
 	})
 	cancel(errStop)
-	await(t, "the end of the attempt", done)
+	hosttest.Await(t, "the end of the attempt", done)
 }
 
 func TestScoring_ClaimsOnce(t *testing.T) {

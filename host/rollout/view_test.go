@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -95,7 +96,7 @@ func TestView_GoldenPerName(t *testing.T) {
 		t.Errorf("got %s\nwant %s", text, want)
 	}
 
-	raw, err := os.ReadFile(filepath.Join(repo(t), "plugins", "abi", "testdata", "views.json"))
+	raw, err := os.ReadFile(filepath.Join(hosttest.Root(t), "plugins", "abi", "testdata", "views.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // row is one way to die.
@@ -121,14 +122,14 @@ func TestServer_Exit_InFlight(t *testing.T) {
 			ends = append(ends, send(context.Background(), s, task{Do: "hold"}))
 		}
 		ends = append(ends, send(context.Background(), s, task{Do: "die", How: r.how, When: r.n - 1}))
-		first := await(t, "the first end", ends[0])
+		first := hosttest.Await(t, "the first end", ends[0])
 		exited(t, s, sp, r, first.err)
 		for _, ch := range ends[1:] {
-			if e := await(t, "an end", ch); e.err != first.err || e.reply.Episode != nil {
+			if e := hosttest.Await(t, "an end", ch); e.err != first.err || e.reply.Episode != nil {
 				t.Fatalf("got %v, want the same value for all", e.err)
 			}
 		}
-		await(t, "Exited", s.Exited())
+		hosttest.Await(t, "Exited", s.Exited())
 		if e := run(t, s, task{Do: "reply"}); e.err != first.err {
 			t.Errorf("later call: got %v, want the same value", e.err)
 		}
@@ -165,7 +166,7 @@ func TestServer_Exit_AfterReply(t *testing.T) {
 			t.Fatalf("the reply lost: %v", e.err)
 		}
 		whole(t, e.reply, "whole")
-		await(t, "Exited", s.Exited())
+		hosttest.Await(t, "Exited", s.Exited())
 		exited(t, s, sp, r, s.Err())
 	})
 }
@@ -200,13 +201,13 @@ func TestServer_Exit_Queued(t *testing.T) {
 			for range n {
 				ends = append(ends, send(context.Background(), s, task{Do: "hold", Pad: pad}))
 			}
-			until(t, "all calls queue", func() bool { return s.client.Stats().Pending == n })
+			hosttest.Until(t, "all calls queue", func() bool { return s.client.Stats().Pending == n })
 			if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			first := await(t, "an end", ends[0])
+			first := hosttest.Await(t, "an end", ends[0])
 			for _, ch := range ends[1:] {
-				if e := await(t, "an end", ch); e.err != first.err {
+				if e := hosttest.Await(t, "an end", ch); e.err != first.err {
 					t.Fatalf("got %v, want the same value", e.err)
 				}
 			}

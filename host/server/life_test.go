@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 )
 
@@ -64,7 +65,7 @@ func TestServer_Run_Cancelled(t *testing.T) {
 		}
 		run(t, s, task{Do: "wait", When: 21})
 		cancel(why)
-		e := await(t, "the cancelled end", one)
+		e := hosttest.Await(t, "the cancelled end", one)
 		if !errors.Is(e.err, why) {
 			t.Errorf("got %v, want the cause", e.err)
 		}
@@ -83,7 +84,7 @@ func TestServer_Run_Cancelled(t *testing.T) {
 		}
 		run(t, s, task{Do: "die", How: "23"})
 		for _, ch := range others {
-			if e := await(t, "an end", ch); e.err != s.Err() {
+			if e := hosttest.Await(t, "an end", ch); e.err != s.Err() {
 				t.Fatalf("got %v", e.err)
 			}
 		}
@@ -100,8 +101,8 @@ func TestServer_Exit_OutputHeld(t *testing.T) {
 	s := start(t, sp)
 	holder := holderOf(t, s.tail())
 	ch := send(context.Background(), s, task{Do: "die", How: "23"})
-	await(t, "Exiting", s.proc.Exiting())
-	await(t, "the latch", s.Closing())
+	hosttest.Await(t, "Exiting", s.proc.Exiting())
+	hosttest.Await(t, "the latch", s.Closing())
 	select {
 	case e := <-ch:
 		t.Errorf("ended before the tail was final: %v", e.err)
@@ -110,7 +111,7 @@ func TestServer_Exit_OutputHeld(t *testing.T) {
 	if err := syscall.Kill(holder, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	e := await(t, "the end", ch)
+	e := hosttest.Await(t, "the end", ch)
 	exited(t, s, sp, row{how: "23", n: 1}, e.err)
 }
 
@@ -138,12 +139,12 @@ func TestServer_Exit_SocketHeld(t *testing.T) {
 	if e := run(t, s, task{Do: "leak", Name: "last", How: "23"}); e.err != nil {
 		t.Fatal(e.err)
 	}
-	e := await(t, "the end", held)
+	e := hosttest.Await(t, "the end", held)
 	x := exited(t, s, sp, row{how: "23", n: 1}, e.err)
 	if err := syscall.Kill(holderOf(t, x.Tail), syscall.SIGKILL); err != nil {
 		t.Errorf("the holder is gone: %v", err)
 	}
-	until(t, "the holder's end", func() bool { return len(marked(markOf(sp))) == 0 })
+	hosttest.Until(t, "the holder's end", func() bool { return len(marked(markOf(sp))) == 0 })
 }
 
 // Scenario 13: the server hangs up and lives; it is stopped.
@@ -157,7 +158,7 @@ func TestServer_HungUp(t *testing.T) {
 		if e := run(t, s, task{Do: "hangup", Name: "last"}); e.err != nil {
 			t.Fatalf("the reply before it lost: %v", e.err)
 		}
-		e := await(t, "the end", held)
+		e := hosttest.Await(t, "the end", held)
 		var lost *ConnLostError
 		if !errors.As(e.err, &lost) {
 			t.Fatalf("got %v (%T), want a *ConnLostError", e.err, e.err)
@@ -208,7 +209,7 @@ func TestServer_HungUp_ThenExited(t *testing.T) {
 	sp := spec(t, "ipc", script{})
 	s := start(t, sp)
 	run(t, s, task{Do: "die", How: "23"})
-	await(t, "Exited", s.Exited())
+	hosttest.Await(t, "Exited", s.Exited())
 	var x *ExitedError
 	if err := s.ended(outcome{lost: io.EOF}, true); !errors.As(err, &x) || x.Code != 23 || x.Requested {
 		t.Errorf("got %v, want the exit with code 23", err)
@@ -226,7 +227,7 @@ func TestServer_Address(t *testing.T) {
 	ch := send(context.Background(), s, task{Do: "hold"})
 	run(t, owner, task{Do: "wait", When: 1})
 	run(t, owner, task{Do: "die", How: "23"})
-	e := await(t, "the end", ch)
+	e := hosttest.Await(t, "the end", ch)
 	var lost *ConnLostError
 	if !errors.As(e.err, &lost) || lost.Address != owner.endpoint || lost.PID != 0 || lost.InFlight != 1 {
 		t.Fatalf("got %v, want a *ConnLostError", e.err)
@@ -236,7 +237,7 @@ func TestServer_Address(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(context.Background()) }()
-	if err := await(t, "Stop", stopped); err != nil {
+	if err := hosttest.Await(t, "Stop", stopped); err != nil {
 		t.Error(err)
 	}
 }
@@ -252,9 +253,9 @@ func TestServer_Stop_Ignored(t *testing.T) {
 	for range cap(stopped) {
 		go func() { stopped <- s.Stop(context.Background()) }()
 	}
-	e := await(t, "the end", ch)
+	e := hosttest.Await(t, "the end", ch)
 	for range cap(stopped) {
-		if err := await(t, "Stop", stopped); err != nil {
+		if err := hosttest.Await(t, "Stop", stopped); err != nil {
 			t.Error(err)
 		}
 	}
@@ -277,12 +278,12 @@ func TestServer_Stop(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel(why)
-		e := await(t, "the end", kept)
+		e := hosttest.Await(t, "the end", kept)
 		var x *ExitedError
 		if !errors.As(e.err, &x) || !x.Requested || x.Signal != 0 || x.Code != 0 || x.InFlight != 2 {
 			t.Errorf("got %v, want a requested end with code 0", e.err)
 		}
-		await(t, "the end", cancelled)
+		hosttest.Await(t, "the end", cancelled)
 	})
 }
 
@@ -295,11 +296,11 @@ func TestServer_Stop_Cancelled(t *testing.T) {
 	run(t, s, task{Do: "wait", When: 1})
 	suspend(t, s)
 	cancel(why)
-	until(t, "the cancel", func() bool { return s.client.Stats().Cancels == 1 })
+	hosttest.Until(t, "the cancel", func() bool { return s.client.Stats().Cancels == 1 })
 	if err := s.Stop(ctx); err != nil { // at once
 		t.Fatal(err)
 	}
-	if e := await(t, "the end", ch); !errors.Is(e.err, why) {
+	if e := hosttest.Await(t, "the end", ch); !errors.Is(e.err, why) {
 		t.Errorf("got %v, want the cause", e.err)
 	}
 }
@@ -348,8 +349,8 @@ func TestServer_HostKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = host.Wait()
-	until(t, "the end of the tree", func() bool { return len(marked(markOf(sp))) == 0 })
-	until(t, "the end of its directory", func() bool { _, err := os.Stat(dir); return os.IsNotExist(err) })
+	hosttest.Until(t, "the end of the tree", func() bool { return len(marked(markOf(sp))) == 0 })
+	hosttest.Until(t, "the end of its directory", func() bool { _, err := os.Stat(dir); return os.IsNotExist(err) })
 }
 
 // Scenario 19: stopped for a while, then continued: nothing fails.
@@ -358,7 +359,7 @@ func TestServer_Suspended(t *testing.T) {
 		s := start(t, spec(t, transport, script{}))
 		suspend(t, s)
 		ch := send(context.Background(), s, task{Do: "reply", Name: "late"})
-		until(t, "the request is sent", func() bool { return s.client.Stats().Sent >= 2 })
+		hosttest.Until(t, "the request is sent", func() bool { return s.client.Stats().Sent >= 2 })
 		select {
 		case e := <-ch:
 			t.Fatalf("ended while the server was stopped: %v", e.err)
@@ -367,7 +368,7 @@ func TestServer_Suspended(t *testing.T) {
 		if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		e := await(t, "the end", ch)
+		e := hosttest.Await(t, "the end", ch)
 		if e.err != nil {
 			t.Fatal(e.err)
 		}
@@ -391,9 +392,9 @@ func TestStart_Silent(t *testing.T) {
 	sp = spec(t, "ipc", script{Silent: true})
 	failed := make(chan error, 1)
 	go func() { _, err := Start(ctx, sp); failed <- err }()
-	until(t, "the child lives", func() bool { return len(marked(markOf(sp))) > 0 })
+	hosttest.Until(t, "the child lives", func() bool { return len(marked(markOf(sp))) > 0 })
 	cancel(why)
-	if err := await(t, "Start", failed); !errors.Is(err, why) {
+	if err := hosttest.Await(t, "Start", failed); !errors.Is(err, why) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	nothingLeft(t, sp)

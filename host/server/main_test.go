@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/procwatch"
 )
@@ -30,23 +30,7 @@ func TestMain(m *testing.M) {
 			os.Exit(helper(mode, os.Args[2:]))
 		}
 	}
-	// The directories of generations go to a place of this test's own, and none may stay there.
-	base, err := os.MkdirTemp("/tmp", "wvt")
-	if err != nil {
-		panic(err)
-	}
-	if err := os.Setenv("XDG_RUNTIME_DIR", base); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		left, _ := os.ReadDir(base)
-		_ = os.RemoveAll(base)
-		if len(left) > 0 {
-			fmt.Fprintln(os.Stderr, "directories of generations are left:", left)
-			code = 1
-		}
-		os.Exit(code)
-	}))
+	os.Exit(hosttest.Main(m))
 }
 
 // helper runs one of the processes that tests need.
@@ -80,47 +64,6 @@ func hang() {
 // long reports whether everything is to be run instead of pairs.
 func long() bool { return os.Getenv("WEVALR_LONG") == "1" }
 
-// patience is the deadline of everything that a test waits for.
-const patience = 60 * time.Second
-
-// await waits for what must happen, and shows who is stuck when it does not.
-func await[T any](t testing.TB, what string, ch <-chan T) T {
-	t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case v := <-ch:
-		return v
-	case <-timer.C:
-		buf := make([]byte, 1<<20)
-		t.Fatalf("%s did not happen\n%s", what, buf[:runtime.Stack(buf, true)])
-		panic("unreachable")
-	}
-}
-
-// until polls what has no channel.
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !cond(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not happen", what)
-		}
-	}
-}
-
-// shortSocket is an ipc endpoint in a private directory with a short path.
-func shortSocket(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "wvs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return "ipc://" + filepath.Join(dir, "s")
-}
-
 // marks makes each child's command line findable.
 type marks struct{ n atomic.Int64 }
 
@@ -145,7 +88,7 @@ func spec(t testing.TB, transport string, s script) Spec {
 	return Spec{
 		Argv: []string{self, "helper:server", "{address}", string(arg)}, Transport: transport,
 		LogPath: filepath.Join(t.TempDir(), "server-1-1.log"), LogRel: "logs/attempt_1/server-1-1.log",
-		StopGrace: 10 * time.Second, CancelGrace: 10 * time.Second, StartTimeout: patience,
+		StopGrace: 10 * time.Second, CancelGrace: 10 * time.Second, StartTimeout: hosttest.Patience,
 	}
 }
 
@@ -168,7 +111,7 @@ func rescript(t testing.TB, sp Spec, change func(*script)) Spec {
 // start starts what spec says; when the test ends, nothing of it may be left.
 func start(t testing.TB, sp Spec) *Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), hosttest.Patience)
 	defer cancel()
 	s, err := Start(ctx, sp)
 	if err != nil {
@@ -185,7 +128,7 @@ func gone(t testing.TB, s *Server, sp Spec) {
 	cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(now) }()
-	if err := await(t, "Stop", stopped); err != nil {
+	if err := hosttest.Await(t, "Stop", stopped); err != nil {
 		t.Error(err)
 	}
 	nothingLeft(t, sp)
@@ -207,7 +150,7 @@ func suspend(t testing.TB, s *Server) {
 	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the stop", func() bool {
+	hosttest.Until(t, "the stop", func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.PID()))
 		for _, name := range threads {
 			b, err := os.ReadFile(name)
@@ -280,7 +223,7 @@ func send(ctx context.Context, s *Server, do task) <-chan ending {
 // run waits for a run.
 func run(t testing.TB, s *Server, do task) ending {
 	t.Helper()
-	return await(t, "the end of run "+do.Do, send(context.Background(), s, do))
+	return hosttest.Await(t, "the end of run "+do.Do, send(context.Background(), s, do))
 }
 
 // completes runs one rollout that must come back whole.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // pool is a spec with two workers behind a broker that does not notice their death.
@@ -28,7 +29,7 @@ func pool(t *testing.T) (Spec, *events) {
 // seen waits until the monitor has seen the workers: who dies before is nobody.
 func seen(t *testing.T, s *Server) {
 	t.Helper()
-	until(t, "two workers", func() bool {
+	hosttest.Until(t, "two workers", func() bool {
 		n := 0
 		for _, c := range children(s.PID()) {
 			if isWorker(argvOf(c.pid)) {
@@ -81,11 +82,11 @@ func TestServer_WorkerLost(t *testing.T) {
 				}
 			}
 			run(t, other, task{Do: "finish"})
-			e := await(t, "the lively one's end", lively)
+			e := hosttest.Await(t, "the lively one's end", lively)
 			if e.err != nil || e.reply.Episode == nil {
 				t.Errorf("got %v, want an episode", e.err)
 			}
-			await(t, "Exited", s.Exited())
+			hosttest.Await(t, "Exited", s.Exited())
 			if s.Err() != error(x) {
 				t.Errorf("got %v, want the lost worker", s.Err())
 			}
@@ -101,7 +102,7 @@ func TestServer_WorkerLost(t *testing.T) {
 // none.
 func TestServer_WorkerLost_AllSilent(t *testing.T) {
 	sp, _ := pool(t)
-	sp.SuspectAfter, sp.CancelGrace = 300*time.Millisecond, 10*patience
+	sp.SuspectAfter, sp.CancelGrace = 300*time.Millisecond, 10*hosttest.Patience
 	s := start(t, sp)
 	seen(t, s)
 	ends := []<-chan ending{
@@ -110,7 +111,7 @@ func TestServer_WorkerLost_AllSilent(t *testing.T) {
 	run(t, s, task{Do: "wait", When: 2})
 	run(t, s, task{Do: "dismiss", How: "kill"})
 	for _, ch := range ends {
-		e := await(t, "an end", ch)
+		e := hosttest.Await(t, "an end", ch)
 		if !errors.As(e.err, new(*WorkerLostError)) || len(e.reply.Partial) != 1 {
 			t.Errorf("got %+v, %v; want the lost worker and what had come", e.reply, e.err)
 		}
@@ -128,7 +129,7 @@ func TestServer_WorkerExit_GoesOn(t *testing.T) {
 			s := start(t, sp)
 			seen(t, s)
 			run(t, s, task{Do: "dismiss", How: c.how})
-			until(t, "the event", func() bool { return ev.has(EventWorkerExited) })
+			hosttest.Until(t, "the event", func() bool { return ev.has(EventWorkerExited) })
 			completes(t, s, "after")
 			if closed(s.Closing()) {
 				t.Error("closing")
@@ -144,7 +145,7 @@ func TestSet_WorkerLost(t *testing.T) {
 	srv := bind(t, set)
 	seen(t, srv)
 	run(t, srv, task{Do: "dismiss", How: "kill"})
-	await(t, "Down", set.Down())
+	hosttest.Await(t, "Down", set.Down())
 	var x *WorkerLostError
 	if err := set.Err(); !errors.As(err, &x) || x.Signal != syscall.SIGKILL {
 		t.Errorf("got %v, want the lost worker", err)
@@ -188,7 +189,7 @@ if __name__ == "__main__":
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	var w child
-	until(t, "its worker", func() bool {
+	hosttest.Until(t, "its worker", func() bool {
 		for _, c := range children(cmd.Process.Pid) {
 			if isWorker(argvOf(c.pid)) {
 				w = c
@@ -205,7 +206,7 @@ if __name__ == "__main__":
 	if err := syscall.Kill(w.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its zombie", func() bool {
+	hosttest.Until(t, "its zombie", func() bool {
 		for _, c := range children(cmd.Process.Pid) {
 			if c.processID == w.processID && c.zombie {
 				return c.status.Signaled() && c.status.Signal() == syscall.SIGKILL

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/zmqio"
 )
 
@@ -72,7 +73,7 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 	for i := range n {
 		v := &scripted{}
 		v.cond = sync.NewCond(&v.mu)
-		peer, err := zmqio.Listen(shortSocket(t), v.handle, zmqio.ServerOptions{})
+		peer, err := zmqio.Listen(hosttest.Socket(t), v.handle, zmqio.ServerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 		go func() { <-gate; after(i / 3 % (2 * calls)); _ = peer.Close() }()
 		close(gate)
 		for range calls {
-			e := await(t, "an end", ends)
+			e := hosttest.Await(t, "an end", ends)
 			var lost *ConnLostError
 			switch {
 			case e.err == nil:
@@ -132,7 +133,7 @@ func TestServer_Run_EverythingAtOnce(t *testing.T) {
 			}
 		}
 		stop()
-		await(t, "Exited", s.Exited())
+		hosttest.Await(t, "Exited", s.Exited())
 		_ = s.Stop(context.Background())
 		_ = peer.Close()
 	}
@@ -163,13 +164,13 @@ func TestServer_Run_KilledAndCancelled(t *testing.T) {
 		go func() { <-gate; _ = syscall.Kill(s.PID(), syscall.SIGKILL) }()
 		close(gate)
 		for _, ch := range ends {
-			e := await(t, "an end", ch)
+			e := hosttest.Await(t, "an end", ch)
 			var x *ExitedError
 			if !errors.Is(e.err, why) && (!errors.As(e.err, &x) || x.Signal != syscall.SIGKILL || e.err != s.Err()) {
 				t.Fatalf("got %v, want the cause or the exit", e.err)
 			}
 		}
-		await(t, "Exited", s.Exited())
+		hosttest.Await(t, "Exited", s.Exited())
 	}
 }
 
@@ -209,17 +210,17 @@ func TestServer_Exit_BarrierOpens(t *testing.T) {
 		if i%4 == 1 {
 			cancel(why)
 		}
-		await(t, "the latch", s.Closing())
+		hosttest.Await(t, "the latch", s.Closing())
 		ends = append(ends, send(context.Background(), s, task{Do: "reply", Name: "x"}))
 		for _, ch := range ends {
-			switch e := await(t, "an end", ch); {
+			switch e := hosttest.Await(t, "an end", ch); {
 			case e.err == nil:
 				whole(t, e.reply, "x")
 				replies++
 			case errors.Is(e.err, why):
 				cancels++
 			case errors.As(e.err, new(*ExitedError)):
-				if await(t, "Exited", s.Exited()); e.err != s.Err() {
+				if hosttest.Await(t, "Exited", s.Exited()); e.err != s.Err() {
 					t.Fatalf("got %v, want the same value", e.err)
 				}
 				deaths++

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // events collects what a server tells.
@@ -57,7 +58,7 @@ func startSet(t *testing.T, specs ...Spec) *Set {
 		cancel()
 		stopped := make(chan error, 1)
 		go func() { stopped <- s.Stop(now) }()
-		if err := await(t, "Stop", stopped); err != nil {
+		if err := hosttest.Await(t, "Stop", stopped); err != nil {
 			t.Error(err)
 		}
 		for i, srv := range s.Servers() {
@@ -70,7 +71,7 @@ func startSet(t *testing.T, specs ...Spec) *Set {
 // bind gets a living server.
 func bind(t *testing.T, s *Set) *Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), hosttest.Patience)
 	defer cancel()
 	srv, release, err := s.Bind(ctx)
 	if err != nil {
@@ -104,12 +105,12 @@ func TestSet_Restart(t *testing.T) {
 		completes(t, srv, fmt.Sprint("of ", generation))
 		held := send(context.Background(), srv, task{Do: "hold"})
 		die := send(context.Background(), srv, task{Do: "die", How: "23", When: 1})
-		e := await(t, "the end", held)
+		e := hosttest.Await(t, "the end", held)
 		var x *ExitedError
 		if !errors.As(e.err, &x) || x.Generation != generation || x.Code != 23 || x.InFlight != 2 {
 			t.Fatalf("got %v, want the exit of generation %d", e.err, generation)
 		}
-		await(t, "the end", die)
+		hosttest.Await(t, "the end", die)
 		if generation == 3 {
 			break
 		}
@@ -127,7 +128,7 @@ func TestSet_Restart(t *testing.T) {
 			t.Errorf("got log %q, %v", log, err)
 		}
 	}
-	await(t, "Down", set.Down())
+	hosttest.Await(t, "Down", set.Down())
 	var gave *GaveUpError
 	if err := set.Err(); !errors.As(err, &gave) || gave.Restarts != 2 || failure.Of(err).Kind != "exited" {
 		t.Errorf("got %v, want a *GaveUpError", err)
@@ -146,7 +147,7 @@ func TestSet_Restart_NotReady(t *testing.T) {
 	sp, ev := restarting(t, script{Beacon: filepath.Join(t.TempDir(), "lives"), Lives: 1, Early: "3"}, 2)
 	set := startSet(t, sp)
 	run(t, bind(t, set), task{Do: "die", How: "kill"})
-	await(t, "Down", set.Down())
+	hosttest.Await(t, "Down", set.Down())
 	var nr *NotReadyError
 	if err := set.Err(); !errors.As(err, &nr) || nr.Exited == nil || nr.Exited.Code != 3 || nr.Exited.Generation != 3 {
 		t.Errorf("got %v, want the third generation not ready", err)
@@ -163,7 +164,7 @@ func TestSet_Stop_BackingOff(t *testing.T) {
 	sp.pause = func(time.Duration) time.Duration { return time.Hour }
 	set := startSet(t, sp)
 	run(t, bind(t, set), task{Do: "die", How: "0"})
-	until(t, "the back-off", func() bool { return ev.has(EventBackingOff) })
+	hosttest.Until(t, "the back-off", func() bool { return ev.has(EventBackingOff) })
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("interrupted")
 	cancel(why)
@@ -175,7 +176,7 @@ func TestSet_Stop_BackingOff(t *testing.T) {
 	if err := set.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if e := run(t, await(t, "Bind", bound), task{Do: "reply"}); !errors.As(e.err, new(*ExitedError)) {
+	if e := run(t, hosttest.Await(t, "Bind", bound), task{Do: "reply"}); !errors.As(e.err, new(*ExitedError)) {
 		t.Errorf("got %v, want the exit", e.err)
 	}
 	if set.Err() != nil || closed(set.Down()) {
@@ -201,7 +202,7 @@ func TestSet_Instances(t *testing.T) {
 	if err := syscall.Kill(a.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "Down", set.Down())
+	hosttest.Await(t, "Down", set.Down())
 	var x *ExitedError
 	if err := set.Err(); !errors.As(err, &x) || x.Instance != 1 || x.Signal != syscall.SIGKILL {
 		t.Errorf("got %v, want the exit of instance 1", err)
@@ -210,7 +211,7 @@ func TestSet_Instances(t *testing.T) {
 		t.Errorf("got instance %d, want the living one", srv.Instance())
 	}
 	run(t, b, task{Do: "finish"})
-	e := await(t, "the end", kept)
+	e := hosttest.Await(t, "the end", kept)
 	if e.err != nil {
 		t.Fatal(e.err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // nudge sends n deltas' worth of nudges, one every step, over a connection of its own.
@@ -50,7 +51,7 @@ func TestServer_StallAfter(t *testing.T) {
 		t.Fatalf("ended in spite of its deltas: %v", e.err)
 	default:
 	}
-	e := await(t, "the end", ch)
+	e := hosttest.Await(t, "the end", ch)
 	if x := stalled(t, s, e.err); x.Deltas != 13 || x.Silent < sp.StallAfter || x.First {
 		t.Errorf("got %+v", x)
 	}
@@ -73,9 +74,9 @@ func TestServer_StallAfter_Hung(t *testing.T) {
 	}
 	suspend(t, s)
 	for _, ch := range ends {
-		stalled(t, s, await(t, "an end", ch).err)
+		stalled(t, s, hosttest.Await(t, "an end", ch).err)
 	}
-	await(t, "Exited", s.Exited())
+	hosttest.Await(t, "Exited", s.Exited())
 	stalled(t, s, s.Err())
 	if err := syscall.Kill(s.PID(), 0); err == nil {
 		t.Error("its process lives")
@@ -90,7 +91,7 @@ func TestServer_FirstReply(t *testing.T) {
 		send(context.Background(), s, task{Do: "hold"}), send(context.Background(), s, task{Do: "hold"}),
 	}
 	for _, ch := range ends {
-		e := await(t, "an end", ch)
+		e := hosttest.Await(t, "an end", ch)
 		if x := stalled(t, s, e.err); !x.First || e.err != s.Err() || !strings.Contains(x.Error(), "first_reply") {
 			t.Errorf("got %+v, want the same value for all", x)
 		}
@@ -113,7 +114,7 @@ func TestServer_FirstReply_Answered(t *testing.T) {
 		t.Errorf("got load %d, silent %v", n, silent)
 	}
 	run(t, s, task{Do: "die", How: "0"})
-	await(t, "the end", ch)
+	hosttest.Await(t, "the end", ch)
 }
 
 // Missing health is a warning, and nothing fails.
@@ -125,12 +126,12 @@ func TestServer_Health(t *testing.T) {
 	ch := send(context.Background(), s, task{Do: "stream", Name: "slow"})
 	run(t, s, task{Do: "wait", When: 1})
 	suspend(t, s)
-	until(t, "the warning", func() bool { return ev.has(EventUnresponsive) })
+	hosttest.Until(t, "the warning", func() bool { return ev.has(EventUnresponsive) })
 	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	run(t, s, task{Do: "finish"})
-	if e := await(t, "the end", ch); e.err != nil {
+	if e := hosttest.Await(t, "the end", ch); e.err != nil {
 		t.Error(e.err)
 	}
 	ev.mu.Lock()

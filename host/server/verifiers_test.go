@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/wire"
 )
 
@@ -56,7 +57,7 @@ func TestServer_Verifiers_Cancelled(t *testing.T) {
 			sp := spec(t, "ipc", script{})
 			sp.Argv = []string{python, filepath.Join(configs, "serve.py"), "--address", "{address}", "--taskset", "faulty", "--workers", workers}
 			sp.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+filepath.Join(configs, "testdata"))
-			sp.StartTimeout, sp.StopGrace = 3*patience, patience
+			sp.StartTimeout, sp.StopGrace = 3*hosttest.Patience, hosttest.Patience
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			s, err := Start(ctx, sp)
@@ -77,12 +78,12 @@ func TestServer_Verifiers_Cancelled(t *testing.T) {
 					ends <- ending{r, err}
 				}()
 			}
-			until(t, "the second turn of each", func() bool { return model.calls.Load() == 2*n })
+			hosttest.Until(t, "the second turn of each", func() bool { return model.calls.Load() == 2*n })
 
 			why := errors.New("the caller has enough")
 			cancel(why)
 			for range n {
-				e := await(t, "an end", ends)
+				e := hosttest.Await(t, "an end", ends)
 				if !errors.Is(e.err, why) || len(e.reply.Partial) != 1 || e.reply.Partial[0].Completion() != "w" {
 					t.Errorf("got %v with %+v, want the cause and the first turn", e.err, e.reply.Partial)
 				}
@@ -90,7 +91,7 @@ func TestServer_Verifiers_Cancelled(t *testing.T) {
 			if got := s.client.Stats(); got.Cancels != n || got.Drained != 2*n || got.Late != 0 || got.Draining != 0 || got.Pending != 0 {
 				t.Errorf("got %+v, want both replies of each of %d cancels", got, n)
 			}
-			until(t, "the end of the model calls", func() bool { return model.left.Load() == n })
+			hosttest.Until(t, "the end of the model calls", func() bool { return model.left.Load() == n })
 			if r, err := s.Run(t.Context(), word(1), nil); err != nil || !r.Episode.OK { // the server lives, and is busy with nothing else
 				t.Errorf("got %+v, %v after the cancels", r.Episode, err)
 			}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 // bigRun is an episode of about a megabyte: 42 turns, 64 k tokens.
@@ -85,13 +87,13 @@ func BenchmarkDecodeRun_BigPlain(b *testing.B) {
 
 // BenchmarkDecodeRun_Small is what every rollout costs: five deltas and a reply, 4.5 kB.
 func BenchmarkDecodeRun_Small(b *testing.B) {
-	deltas, reply := exchange(b, shared(b), "run_ok")
+	deltas, reply := exchange(b, hosttest.Shared(b, traffic), "run_ok")
 	benchRun(b, deltas, reply)
 }
 
 func small(b *testing.B) *Episode {
 	b.Helper()
-	deltas, reply := exchange(b, shared(b), "run_ok")
+	deltas, reply := exchange(b, hosttest.Shared(b, traffic), "run_ok")
 	res, err := DecodeRun(deltas, reply, false)
 	if err != nil {
 		b.Fatal(err)
@@ -147,7 +149,7 @@ func BenchmarkParseEpisode_SmallPlain(b *testing.B) {
 }
 
 func BenchmarkRunRequest_Encode(b *testing.B) {
-	q, err := DecodeRunRequest(read(b, shared(b), "run_ok.request.msgpack"))
+	q, err := DecodeRunRequest(read(b, hosttest.Shared(b, traffic), "run_ok.request.msgpack"))
 	if err != nil {
 		b.Fatal(err)
 	}

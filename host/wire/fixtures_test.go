@@ -11,35 +11,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shared is the folder of recorded traffic beside the checkout.
-func shared(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			tb.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(filepath.Dir(dir), "shared", "fixtures", "verifiers-0.4")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("WEVALR_REQUIRE_DATA") == "1" {
-			tb.Fatalf("recorded traffic is required: %v", err)
-		}
-		tb.Skip("no recorded traffic at ../shared/fixtures/verifiers-0.4 beside the checkout")
-	}
-	return dir
-}
+// traffic is the folder of recorded traffic.
+const traffic = "fixtures/verifiers-0.4"
 
 func read(tb testing.TB, dir, name string) []byte {
 	tb.Helper()
@@ -198,7 +177,7 @@ func wireForm(e *Episode) Value {
 }
 
 func TestDecodeRun_Recorded(t *testing.T) {
-	root := shared(t)
+	root := hosttest.Shared(t, traffic)
 	seen := 0
 	for _, dir := range []string{root, filepath.Join(root, "0.4.1.dev86")} {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.episode.json"))
@@ -262,7 +241,7 @@ func checkLegacy(t *testing.T, e *Episode) {
 
 func TestParseEpisode_Recorded(t *testing.T) {
 	n := 0
-	for l := range bytes.Lines(read(t, shared(t), "traces.jsonl")) {
+	for l := range bytes.Lines(read(t, hosttest.Shared(t, traffic), "traces.jsonl")) {
 		n++
 		l = bytes.TrimSuffix(l, []byte("\n"))
 		e, err := ParseEpisode(l)
@@ -279,7 +258,7 @@ func TestParseEpisode_Recorded(t *testing.T) {
 }
 
 func TestOutcome_Recorded(t *testing.T) {
-	dir := shared(t)
+	dir := hosttest.Shared(t, traffic)
 	rows := []struct{ name, want string }{
 		{"run_ok", "completed"},
 		{"run_ok_wrong", "completed"},
@@ -316,7 +295,7 @@ func outcome(e *Episode) string {
 }
 
 func TestDecodePartial_Recorded(t *testing.T) {
-	deltas, reply := exchange(t, shared(t), "cancel_inflight")
+	deltas, reply := exchange(t, hosttest.Shared(t, traffic), "cancel_inflight")
 	res, err := DecodeRun(deltas, reply, false)
 	if err != nil || res.Success || res.Error != "Cancelled: rollout aborted" {
 		t.Fatalf("got %+v, %v", res, err)
@@ -328,7 +307,7 @@ func TestDecodePartial_Recorded(t *testing.T) {
 	if text := part[0].AppendJSON(nil); !bytes.Contains(text, []byte(`"pending":[{"role":"system","content":"Be brief."}`)) {
 		t.Errorf("got %s", text)
 	}
-	deltas, _ = exchange(t, shared(t), "run_retry_discard")
+	deltas, _ = exchange(t, hosttest.Shared(t, traffic), "run_retry_discard")
 	if part := DecodePartial(deltas); len(part) != 1 {
 		t.Errorf("retries: got %d traces, want the one that was not discarded", len(part))
 	}
@@ -336,7 +315,7 @@ func TestDecodePartial_Recorded(t *testing.T) {
 
 // TestEncode_Recorded holds the server side against the real server's bytes.
 func TestEncode_Recorded(t *testing.T) {
-	dir := shared(t)
+	dir := hosttest.Shared(t, traffic)
 	same := func(name string, got []byte) {
 		t.Helper()
 		if want := read(t, dir, name+".msgpack"); !bytes.Equal(got, want) {
