@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -74,7 +70,7 @@ func TestInit_BadPattern(t *testing.T) {
 func TestMatch_BBH(t *testing.T) {
 	dir := publicdata.Dir(t, "bbh")
 	targets := map[string]string{}
-	for _, r := range rows(t, filepath.Join(dir, "tasks.jsonl.gz")) {
+	for _, r := range publicdata.Rows[row](t, filepath.Join(dir, "tasks.jsonl.gz")) {
 		targets[key(r)] = r.Target
 	}
 	options := map[string]map[string]any{
@@ -82,10 +78,10 @@ func TestMatch_BBH(t *testing.T) {
 		"cot":    {"extract": `.*he answer is (.*?)\.*(?:\n|$)`},
 	}
 	counts := map[string]int{}
-	for _, r := range rows(t, filepath.Join(dir, "outputs.jsonl.gz")) {
+	for _, r := range publicdata.Rows[row](t, filepath.Join(dir, "outputs.jsonl.gz")) {
 		counts[r.Mode]++
 		got, err := sdktest.New(t, sdktest.Host{Options: options[r.Mode]}).Score("match", abi.Task{Key: "k", Target: targets[key(r)]}, abi.Episode{Completion: r.Output})
-		if err != nil || (*got[0].Value == 1) != truth(r.Correct) {
+		if err != nil || (*got[0].Value == 1) != r.Correct {
 			t.Errorf("%s %s: %q: got %+v, %v; want %v (target %q)", r.Mode, key(r), r.Output, got, err, r.Correct, targets[key(r)])
 		}
 	}
@@ -95,37 +91,9 @@ func TestMatch_BBH(t *testing.T) {
 }
 
 type row struct {
-	Task, Input, Target, Mode, Output string
-	Idx                               int
-	Correct                           any
+	Task, Target, Mode, Output string
+	Idx                        int
+	Correct                    bool
 }
-
-func truth(v any) bool { return v == true || v == 1.0 }
 
 func key(r row) string { return r.Task + " " + strconv.Itoa(r.Idx) }
-
-func rows(t *testing.T, path string) (out []row) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		var r row
-		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		out = append(out, r)
-	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,7 +46,7 @@ func TestScorers_PublishedVerdicts(t *testing.T) {
 	perRule := map[string]*tally{}
 	free := map[string]*tally{"strict": {}, "loose": {}} // of language detection
 	correct := map[string]int{}                          // prompts that GPT-4 followed
-	for _, r := range responses(t, filepath.Join(dir, "responses.jsonl.gz")) {
+	for _, r := range publicdata.Rows[response](t, filepath.Join(dir, "responses.jsonl.gz")) {
 		task := tasks[strconv.Itoa(r.Key)]
 		for scorer, want := range map[string][]bool{"strict": r.Strict, "loose": r.Loose} {
 			scores, err := p.Score(scorer, task, abi.Episode{Completion: r.Response})
@@ -119,28 +114,4 @@ func (a *tally) String() string {
 
 func needsLanguage(id string) bool {
 	return strings.HasPrefix(id, "language:") || strings.HasPrefix(id, "change_case:english_")
-}
-
-func responses(t *testing.T, path string) (out []response) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := json.NewDecoder(bufio.NewReader(z))
-	for {
-		var r response
-		switch err := d.Decode(&r); {
-		case errors.Is(err, io.EOF):
-			return out
-		case err != nil:
-			t.Fatalf("%s: %v", path, err)
-		}
-		out = append(out, r)
-	}
 }

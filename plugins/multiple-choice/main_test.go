@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -141,12 +137,12 @@ func TestCorrect_Hostile(t *testing.T) {
 func TestCorrect_BBH(t *testing.T) {
 	dir := publicdata.Dir(t, "bbh")
 	targets := map[string]row{}
-	for _, r := range rows(t, filepath.Join(dir, "tasks.jsonl.gz")) {
+	for _, r := range publicdata.Rows[row](t, filepath.Join(dir, "tasks.jsonl.gz")) {
 		targets[key(r)] = r
 	}
 	options := map[string]map[string]any{"direct": {}, "cot": {"marker": "he answer is "}}
 	counts := map[string]int{}
-	for _, r := range rows(t, filepath.Join(dir, "outputs.jsonl.gz")) {
+	for _, r := range publicdata.Rows[row](t, filepath.Join(dir, "outputs.jsonl.gz")) {
 		task := targets[key(r)]
 		if !task.MC {
 			continue
@@ -175,29 +171,3 @@ type row struct {
 }
 
 func key(r row) string { return r.Task + " " + strconv.Itoa(r.Idx) }
-
-func rows(t *testing.T, path string) (out []row) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		var r row
-		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		out = append(out, r)
-	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}

@@ -1,8 +1,12 @@
-// Package publicdata finds the public data sets that tests of shipped plugins are held against. For tests
-// only; it keeps nothing and starts nothing.
+// Package publicdata finds and reads the public data sets that tests of shipped plugins are held against.
+// For tests only; it keeps nothing and starts nothing.
 package publicdata
 
 import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,4 +37,28 @@ func Dir(tb testing.TB, set string) string {
 		tb.Skipf("public data is not here: %v", err)
 	}
 	return dir
+}
+
+// Rows are the values of a gzipped file of JSON lines.
+func Rows[T any](tb testing.TB, path string) (out []T) {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for d := json.NewDecoder(z); ; {
+		var row T
+		switch err := d.Decode(&row); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			tb.Fatalf("%s: %v", path, err)
+		}
+		out = append(out, row)
+	}
 }
