@@ -36,7 +36,7 @@ var doors = map[string][]string{
 	"configs/verifiers/client": {"host/server", "host/wire"},
 	"plugins/sdk/":             {"plugins/abi", "plugins/sdk", "plugins/sdk/"}, // sdktest, codec, json
 	"plugins/":                 {"plugins/abi", "plugins/sdk", "plugins/sdk/", "plugins/internal/"},
-	"testplugins/":             {"plugins/abi", "plugins/sdk", "plugins/sdk/"},
+	"testplugins/":             {"plugins/abi", "plugins/sdk", "plugins/sdk/", "testplugins/wasm"},
 }
 
 // owners says which rooms alone may import a library, and why.

@@ -8,11 +8,11 @@ import (
 
 // answers come, and are wrong.
 func answers() []Module {
-	at := func(ptr, n uint32) *guest { return &guest{body: i64c(int64(uint64(ptr)<<32 | uint64(n)))} }
+	at := func(ptr, n uint32) *guest { return &guest{Body: i64c(int64(uint64(ptr)<<32 | uint64(n)))} }
 	bad := func(name, says string, g *guest) Module { return fails(name, "response", says, g) }
 	packed := func(s string) *guest {
-		g := &guest{encoding: abi.EncodingMsgpack}
-		g.body = g.answer(s)
+		g := &guest{Encoding: abi.EncodingMsgpack}
+		g.Body = g.Answer(s)
 		return g
 	}
 	value := func(b string) *guest { return packed("\x81\xa2ok\x81\xa6scores\x91\x82\xa4name\xa3any\xa5value" + b) }
@@ -20,12 +20,12 @@ func answers() []Module {
 	overlap := answering("")
 	text := score("1")
 	for i := range len(text) {
-		overlap.body = cat(i32c(int32(bufAt+i)), i32c(int32(text[i])), op(0x3a, 0, 0), overlap.body)
+		overlap.Body = cat(i32c(int32(bufAt+i)), i32c(int32(text[i])), op(0x3a, 0, 0), overlap.Body)
 	}
-	overlap.body = cat(overlap.body, drop(), i64c(bufAt<<32|int64(len(text))))
+	overlap.Body = cat(overlap.Body, drop(), i64c(bufAt<<32|int64(len(text))))
 
 	ranged := answering(score("1.5"))
-	ranged.manifest = scorerManifest + "range = [0, 1]\n"
+	ranged.Manifest = scorerManifest + "range = [0, 1]\n"
 
 	return []Module{
 		bad("response outside of the memory", "outside", at(0x7fffffff, 10)),
@@ -35,9 +35,9 @@ func answers() []Module {
 		bad("response of 4 GiB", "over the limit", at(0, 0xffffffff)),
 		bad("empty response", "empty", at(1024, 0)),
 		harmless("response on the request", "", overlap),
-		stillborn("no buffer", "response", "no room", &guest{buf: i32c(0)}),
-		stillborn("a buffer outside of the memory", "response", "outside", &guest{buf: i32c(-1)}),
-		stillborn("a buffer whose end is outside", "response", "outside", &guest{buf: i32c(4*65536 - 1)}),
+		stillborn("no buffer", "response", "no room", &guest{Buf: i32c(0)}),
+		stillborn("a buffer outside of the memory", "response", "outside", &guest{Buf: i32c(-1)}),
+		stillborn("a buffer whose end is outside", "response", "outside", &guest{Buf: i32c(4*65536 - 1)}),
 		bad("no JSON", "cannot be decoded", answering("{")),
 		bad("JSON without end", "cannot be decoded", answering(strings.Repeat("[", 100_000))),
 		bad("invalid UTF-8", "UTF-8", answering("{\"ok\":{\"scores\":[{\"value\":1,\"label\":\"\xff\"}]}}")),
@@ -68,9 +68,9 @@ func escapes() []Module {
 	const esc = `\u001b[31m\u009b2J\u202e\u0007`
 	text := answering(`{"ok":{"scores":[{"name":"any","value":1,"label":"` + esc + `","explanation":"` + esc + `","answer":"` + esc + `"}]}}`)
 	own := answering(`{"err":{"code":"a` + esc + `","message":"` + esc + `","data":{"k":"v"}}}`)
-	out := &guest{imports: []imported{{wasi, "fd_write", "iiii", "i"}}}
-	ptr, n := out.put("\x1b]0;title\x07\xff\xfe \x1b[2J")
-	out.body = cat(store(bufAt, ptr), store(bufAt+4, n), call(0, 2, bufAt, 1, roomAt), expect(0), unreachable())
+	out := &guest{Imports: []imported{wasi("fd_write", "iiii")}}
+	ptr, n := out.Put("\x1b]0;title\x07\xff\xfe \x1b[2J")
+	out.Body = cat(store(bufAt, ptr), store(bufAt+4, n), call(0, 2, bufAt, 1, roomAt), expect(0), unreachable())
 	return []Module{
 		harmless("escape sequences in a score", "\ufffd[31m\ufffd2J\ufffd\ufffd", text),
 		fails("escape sequences in an error", "a\ufffd[31m\ufffd2J\ufffd\ufffd", "\ufffd[31m\ufffd2J\ufffd\ufffd", own),

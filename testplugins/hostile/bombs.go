@@ -1,37 +1,42 @@
 package hostile
 
-import "github.com/wevalr/wevalr/plugins/abi"
+import (
+	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
+)
 
 // bombs want more of the host than they are worth: of its memory, or of its compiler's time.
 func bombs() []Module {
-	funcs := func(f ...function) []byte { return (&guest{funcs: f}).bytes() }
+	funcs := func(f ...function) []byte { return (&guest{Funcs: f}).Bytes() }
 	table := func(limits ...[]byte) [][]byte { return [][]byte{cat([]byte{0x70, 1}, cat(limits...))} }
 
 	// loop: trap if memory.grow(16) == -1
-	memory := &guest{body: cat(op(0x03, 0x40), i32c(16), op(0x40, 0), i32c(-1), op(0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0, 0x0b, 0x00))}
+	memory := &guest{Body: cat(op(0x03, 0x40), i32c(16), op(0x40, 0), i32c(-1), op(0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0, 0x0b, 0x00))}
 	// grows until it gets no more, and answers
-	greedy := &guest{locals: []byte{i32}}
-	greedy.body = cat(op(0x03, 0x40), i32c(1), op(0x40, 0), i32c(-1), op(0x47, 0x0d, 0, 0x0b), greedy.good())
+	greedy := &guest{Locals: []byte{i32}}
+	greedy.Body = cat(op(0x03, 0x40), i32c(1), op(0x40, 0), i32c(-1), op(0x47, 0x0d, 0, 0x0b), good(greedy))
 	// table.grow by 2^28, by 2^16, then as long as it goes
-	tables := &guest{tables: table(uleb(1), uleb(1<<32-1))}
+	tables := &guest{Tables: table(wasm.ULEB(1), wasm.ULEB(1<<32-1))}
 	grow := func(n int32) []byte { return cat(op(0xd0, 0x70), i32c(n), op(0xfc, 0x0f, 0)) }
-	tables.body = cat(grow(1<<28), expect(-1), grow(65536), expect(-1), grow(65535), expect(1), grow(1), expect(-1), tables.good())
+	tables.Body = cat(grow(1<<28), expect(-1), grow(65536), expect(-1), grow(65535), expect(1), grow(1), expect(-1), good(tables))
 
 	many := func(n int, locals int) []byte {
 		loops := repeat(n, op(0x03, 0x40, 0x0b))
-		return funcs(function{locals: repeat(locals, []byte{i32}), body: loops})
+		return funcs(function{Locals: repeat(locals, []byte{i32}), Body: loops})
 	}
-	labels := cat(op(0x41, 0, 0x0e), uleb(1<<20), make([]byte, 1<<20), op(0))
+	labels := cat(op(0x41, 0, 0x0e), wasm.ULEB(1<<20), make([]byte, 1<<20), op(0))
 	// One declaration of very many locals: {130,000,000 × i64}.
-	locals := cat(uleb(1), uleb(130_000_000), op(i64), op(0x0b))
-	raw := []byte(header + "\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01")
-	raw = append(raw, section(10, vec(append(uleb(len(locals)), locals...)))...)
+	locals := cat(wasm.ULEB(1), wasm.ULEB(130_000_000), op(i64), op(0x0b))
+	raw := wasm.Module{
+		Types: [][]byte{wasm.FuncType("", "")}, Funcs: [][]byte{{0}}, Memories: [][]byte{{0, 1}},
+		Code: [][]byte{cat(wasm.ULEB(len(locals)), locals)},
+	}
 
 	// {"ok": {"tasks": [{"key": "a", "data": {"x": [nil, nil, …]}}]}}: more values than the longest answer of another kind can hold.
-	page := &guest{encoding: abi.EncodingMsgpack, manifest: taskManifest, pages: [2]uint64{160, 160}}
+	page := &guest{Encoding: abi.EncodingMsgpack, Manifest: taskManifest, Pages: [2]int{160, 160}}
 	const nils = 9 << 20
-	at, size := page.put("\x81\xa2ok\x81\xa5tasks\x91\x82\xa3key\xa1a\xa4data\x81\xa1x\xdd\x00\x90\x00\x00")
-	page.body = cat(i32c(at+size), i32c(0xc0), i32c(nils), op(0xfc, 0x0b, 0), i64c(int64(at)<<32|int64(size+nils)))
+	at, size := page.Put("\x81\xa2ok\x81\xa5tasks\x91\x82\xa3key\xa1a\xa4data\x81\xa1x\xdd\x00\x90\x00\x00")
+	page.Body = cat(i32c(at+size), i32c(0xc0), i32c(nils), op(0xfc, 0x0b, 0), i64c(int64(at)<<32|int64(size+nils)))
 	values := fails("a page of tasks of 9 million values", "response", "values", page)
 	values.Op = abi.OpTasks
 
@@ -45,20 +50,20 @@ func bombs() []Module {
 		harmless("all the memory there is", "", greedy),
 		harmless("table bomb", "", tables),
 		values,
-		refused("a table of 134,217,728", "size", "table size", (&guest{tables: table(uleb(134_217_728), uleb(134_217_728))}).bytes()),
-		refused("five tables", "size", "table count", (&guest{tables: [][]byte{
+		refused("a table of 134,217,728", "size", "table size", (&guest{Tables: table(wasm.ULEB(134_217_728), wasm.ULEB(134_217_728))}).Bytes()),
+		refused("five tables", "size", "table count", (&guest{Tables: [][]byte{
 			{0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1},
-		}}).bytes()),
-		refused("memory over the limit", "memory", "limit is 64 MiB", (&guest{pages: [2]uint64{1025, 4096}}).bytes()),
-		refused("130,000,000 locals", "size", "locals", raw),
-		refused("50,000 nested blocks", "size", "", funcs(function{body: cat(repeat(50_000, op(0x02, 0x40)), repeat(50_000, op(0x0b)))})),
+		}}).Bytes()),
+		refused("memory over the limit", "memory", "limit is 64 MiB", (&guest{Pages: [2]int{1025, 4096}}).Bytes()),
+		refused("130,000,000 locals", "size", "locals", raw.Bytes()),
+		refused("50,000 nested blocks", "size", "", funcs(function{Body: cat(repeat(50_000, op(0x02, 0x40)), repeat(50_000, op(0x0b)))})),
 		refused("20,000 loops", "size", "blocks", many(20_000, 1)),
 		refused("3,000 loops with 3,000 locals", "size", "compile cost", many(3_000, 3_000)),
-		refused("a br_table of 1,048,576", "size", "", funcs(function{body: labels})),
+		refused("a br_table of 1,048,576", "size", "", funcs(function{Body: labels})),
 		refused("60,000 empty functions", "size", "count", funcs(empty...)),
 		refused("the module that panics the compiler", "parse", "type index", panics),
-		refused("a megabyte of blocks", "size", "", funcs(function{body: repeat(1<<18, op(0x02, 0x40, 0x0b))})),
-		noManifest("a manifest of nested brackets", "at most", (&guest{manifest: "x = " + string(repeat(8<<20, []byte("[")))}).bytes()),
-		noManifest("a short manifest of nested brackets", "manifest", (&guest{manifest: "x = " + string(repeat(60_000, []byte("[")))}).bytes()),
+		refused("a megabyte of blocks", "size", "", funcs(function{Body: repeat(1<<18, op(0x02, 0x40, 0x0b))})),
+		noManifest("a manifest of nested brackets", "at most", (&guest{Manifest: "x = " + string(repeat(8<<20, []byte("[")))}).Bytes()),
+		noManifest("a short manifest of nested brackets", "manifest", (&guest{Manifest: "x = " + string(repeat(60_000, []byte("[")))}).Bytes()),
 	}
 }

@@ -70,17 +70,17 @@ func refused(name, step, says string, wasm []byte) Module {
 
 // fails is a module that loads, and whose calls fail.
 func fails(name, kind, says string, g *guest) Module {
-	return Module{Name: name, Kind: kind, Loads: true, Says: says, Wasm: g.bytes()}
+	return Module{Name: name, Kind: kind, Loads: true, Says: says, Wasm: g.Bytes()}
 }
 
 // stillborn is a module that passes the checks, and whose start fails.
 func stillborn(name, kind, says string, g *guest) Module {
-	return Module{Name: name, Kind: kind, Says: says, Wasm: g.bytes()}
+	return Module{Name: name, Kind: kind, Says: says, Wasm: g.Bytes()}
 }
 
 // harmless is a module whose attempt comes to nothing: its calls go well.
 func harmless(name, says string, g *guest) Module {
-	return Module{Name: name, Loads: true, Says: says, Wasm: g.bytes()}
+	return Module{Name: name, Loads: true, Says: says, Wasm: g.Bytes()}
 }
 
 // noManifest is a module whose manifest cannot be read.

@@ -1,43 +1,45 @@
 package hostile
 
+import "github.com/wevalr/wevalr/testplugins/wasm"
+
 // rememberers try to know, in a call, of calls before: the second must look like the first.
 func rememberers() []Module {
 	memory := &guest{}
-	at, _ := memory.put("0000")
-	memory.body = cat(i32c(at), load(at), i32c(1), op(0x6a, 0x36, 2, 0), memory.digit(cat(load(at), i32c('0'), op(0x6b))))
+	at, _ := memory.Put("0000")
+	memory.Body = cat(i32c(at), load(at), i32c(1), op(0x6a, 0x36, 2, 0), digit(memory, cat(load(at), i32c('0'), op(0x6b))))
 
 	alike := func(name string, g *guest, n []byte) Module {
-		g.body = g.digit(n)
+		g.Body = digit(g, n)
 		return harmless(name, "", g)
 	}
 	get, set := op(0x23, 0), op(0x24, 0)
-	ints := &guest{globals: [][]byte{global(i32, i32c(0))}}
-	longs := &guest{globals: [][]byte{global(i64, i64c(-1))}}
-	floats := &guest{globals: [][]byte{global(f32, op(0x43, 0, 0, 0, 0))}}
-	doubles := &guest{globals: [][]byte{global(f64, op(0x44, 0, 0, 0, 0, 0, 0, 0, 0))}}
-	references := &guest{globals: [][]byte{global(0x70, op(0xd0, 0x70))}, elements: [][]byte{cat(op(3, 0), vec([]byte{0}))}}
-	references.body = cat(get, op(0xd1), expect(1), op(0xd2, 0), set, references.good())
+	ints := &guest{Globals: [][]byte{global(i32, i32c(0))}}
+	longs := &guest{Globals: [][]byte{global(i64, i64c(-1))}}
+	floats := &guest{Globals: [][]byte{global(f32, op(0x43, 0, 0, 0, 0))}}
+	doubles := &guest{Globals: [][]byte{global(f64, op(0x44, 0, 0, 0, 0, 0, 0, 0, 0))}}
+	references := &guest{Globals: [][]byte{global(0x70, op(0xd0, 0x70))}, Elements: [][]byte{cat(op(3, 0), wasm.Vec([]byte{0}))}}
+	references.Body = cat(get, op(0xd1), expect(1), op(0xd2, 0), set, good(references))
 
-	tables := &guest{tables: [][]byte{{0x70, 1, 1, 1}}, elements: [][]byte{cat(op(3, 0), vec([]byte{0}))}}
-	tables.body = cat(i32c(0), op(0x25, 0, 0xd1), expect(1), i32c(0), op(0xd2, 0, 0x26, 0), tables.good())
-	segments := &guest{passive: []byte("once")}
-	segments.body = cat(i32c(roomAt), i32c(0), i32c(4), op(0xfc, 8, 1, 0), op(0xfc, 9, 1), segments.good())
+	tables := &guest{Tables: [][]byte{{0x70, 1, 1, 1}}, Elements: [][]byte{cat(op(3, 0), wasm.Vec([]byte{0}))}}
+	tables.Body = cat(i32c(0), op(0x25, 0, 0xd1), expect(1), i32c(0), op(0xd2, 0, 0x26, 0), good(tables))
+	segments := &guest{Passive: []byte("once")}
+	segments.Body = cat(i32c(roomAt), i32c(0), i32c(4), op(0xfc, 8, 1, 0), op(0xfc, 9, 1), good(segments))
 
-	closes := &guest{imports: []imported{{wasi, "fd_close", "i", "i"}}}
-	closes.body = cat(call(0, 0), expect(0), call(0, 1), expect(0), call(0, 2), expect(0), call(0, 2), expect(8), closes.good())
-	flags := &guest{imports: []imported{{wasi, "fd_fdstat_set_flags", "ii", "i"}, {wasi, "fd_fdstat_get", "ii", "i"}}}
-	flags.body = cat(call(1, 1, roomAt), expect(0), load(roomAt), expect(2), call(0, 1, 1), expect(0),
-		call(1, 1, roomAt), expect(0), load(roomAt), expect(2|1<<16), flags.good())
+	closes := &guest{Imports: []imported{wasi("fd_close", "i")}}
+	closes.Body = cat(call(0, 0), expect(0), call(0, 1), expect(0), call(0, 2), expect(0), call(0, 2), expect(8), good(closes))
+	flags := &guest{Imports: []imported{wasi("fd_fdstat_set_flags", "ii"), wasi("fd_fdstat_get", "ii")}}
+	flags.Body = cat(call(1, 1, roomAt), expect(0), load(roomAt), expect(2), call(0, 1, 1), expect(0),
+		call(1, 1, roomAt), expect(0), load(roomAt), expect(2|1<<16), good(flags))
 
 	// A file that init opened is where init left it.
 	reads := &guest{
-		manifest: scorerManifest + folderManifest,
-		imports:  []imported{pathOpen, {wasi, "fd_read", "iiii", "i"}, {wasi, "fd_close", "i", "i"}},
+		Manifest: scorerManifest + folderManifest,
+		Imports:  []imported{pathOpen(), wasi("fd_read", "iiii"), wasi("fd_close", "i")},
 	}
-	in, n := reads.put("in")
+	in, n := reads.Put("in")
 	one := cat(store(bufAt, roomAt+8), store(bufAt+4, 1), call(1, 4, bufAt, 1, roomAt), expect(0), i32c(roomAt+8), op(0x2d, 0, 0))
-	reads.init = cat(open(in, n), expect(0), one, expect('i'), reads.answer(`{"ok":{}}`))
-	reads.body = cat(one, expect('n'), open(in, n), expect(0), load(roomAt), expect(5), call(2, 4), expect(0), reads.good())
+	reads.Init = cat(open(in, n), expect(0), one, expect('i'), reads.Answer(`{"ok":{}}`))
+	reads.Body = cat(one, expect('n'), open(in, n), expect(0), load(roomAt), expect(5), call(2, 4), expect(0), good(reads))
 
 	return []Module{
 		harmless("a counter in memory", "", memory),
@@ -56,15 +58,15 @@ func rememberers() []Module {
 }
 
 // digit answers with the i32 that code leaves, which must be 1, as a score.
-func (g *guest) digit(code []byte) []byte {
+func digit(g *guest, code []byte) []byte {
 	text := score("0")
-	ptr, n := g.put(text)
+	ptr, n := g.Put(text)
 	at := ptr + n - int32(len("0}]}}"))
 	return cat(i32c(at), code, i32c('0'), op(0x6a, 0x3a, 0, 0), i32c(at), op(0x2d, 0, 0), expect('1'), i64c(int64(ptr)<<32|int64(n)))
 }
 
 // pathOpen is import 0 of modules that read files.
-var pathOpen = imported{wasi, "path_open", "iiiiiIIii", "i"}
+func pathOpen() imported { return wasi("path_open", "iiiiiIIii") }
 
 // open opens a path below the granted folder for reading; the descriptor comes to roomAt.
 func open(ptr, n int32) []byte { return call(0, 3, 1, ptr, n, 0, int64(2), int64(0), 0, roomAt) }
