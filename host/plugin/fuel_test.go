@@ -13,9 +13,9 @@ import (
 
 // A budget is exact: one unit less than a call burns, and it fails.
 func TestScore_FuelIsExact(t *testing.T) {
-	g := &guest{manifest: scorerManifest}
-	g.body = cat(slices.Repeat(cat(i32c(1), drop()), 100), g.answer(score("1")))
-	file := source(t, g.bytes())
+	g := &guest{}
+	g.Body = cat(slices.Repeat(cat(i32c(1), drop()), 100), g.Answer(score("1")))
+	file := source(t, g.Bytes())
 	e := newEngine(t)
 	ask := func(fuel uint64) (Result, error) {
 		return load(t, e, Spec{Source: file, Limits: Limits{Fuel: fuel}}).Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
@@ -77,7 +77,7 @@ func TestImage_Put_Stopped(t *testing.T) {
 // A call's clock starts when it has a core: a burst of scores that wait for each other fails none of them.
 func TestScore_ClockStartsOnCore(t *testing.T) {
 	e := newEngine(t)
-	p := load(t, e, Spec{Source: source(t, scoring(score("1")).bytes()), Limits: Limits{ScoreWall: time.Second}})
+	p := load(t, e, Spec{Source: source(t, scoring(score("1")).Bytes()), Limits: Limits{ScoreWall: time.Second}})
 	synctest.Test(t, func(t *testing.T) {
 		all := int64(e.nCores)
 		if err := e.cores.Acquire(context.Background(), all); err != nil {

@@ -63,7 +63,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add(s[0] != '{', []byte(s))
 	}
-	p := loadGuest(f, &guest{manifest: scorerManifest})
+	p := loadGuest(f, &guest{})
 	c := &call{p: p, env: newEnvTable(&fakeEnv{f: ok}, abi.EncodingJSON, Grants{Env: &EnvGrant{}})}
 	f.Fuzz(func(t *testing.T, packed bool, b []byte) {
 		enc := abi.EncodingJSON
@@ -110,8 +110,9 @@ func FuzzImports(f *testing.F) {
 		f.Add(byte(i), []byte{1, 2, 3, 4, 5, 6, 7, 8}, []byte("in\x00../in"))
 	}
 	g := driver()
+	g.Manifest += "fs = { dataset = {} }\n"
 	p := load(f, newEngine(f), Spec{
-		Source: source(f, withManifest(g, manifestHead+driverManifest+"fs = { dataset = {} }\n")),
+		Source: source(f, g.Bytes()),
 		Grants: Grants{Env: &EnvGrant{}, FS: map[string]string{"dataset": dataset(f)}},
 	})
 	in, err := p.spawn(context.Background())

@@ -21,7 +21,7 @@ import (
 // goroutines, cores, bytes, idle instances.
 func TestHostile(t *testing.T) {
 	e := newEngine(t)
-	good := load(t, e, Spec{Alias: "good", Source: source(t, scoring(score("0.5")).bytes())})
+	good := load(t, e, Spec{Alias: "good", Source: source(t, scoring(score("0.5")).Bytes())})
 	names := map[string]bool{}
 	for _, m := range hostile.Modules() {
 		if names[m.Name] {

@@ -23,7 +23,7 @@ func TestScorerIdentity(t *testing.T) {
 	const extra = "[capabilities]\nfs.dataset = { optional = true }\nvars = { names = [\"WEVALR_TEST_VAR\"], optional = true }\n" +
 		"[[option]]\nname = \"n\"\ntype = \"int\"\ndefault = 1\n"
 	e := newEngine(t)
-	path := source(t, (&guest{manifest: scorerManifest + extra}).bytes())
+	path := source(t, (&guest{Manifest: scorerManifest + extra}).Bytes())
 	identity := func(scorer string, change func(*Spec)) string {
 		s := Spec{Source: path, Grants: Grants{FS: map[string]string{"dataset": dir}, Vars: []string{"WEVALR_TEST_VAR"}}}
 		change(&s)
@@ -34,7 +34,7 @@ func TestScorerIdentity(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"alias":   func(s *Spec) { s.Alias = "other" },
 		"default": func(s *Spec) { s.Options = map[string]any{"n": 1} },
-		"copy":    func(s *Spec) { s.Source = source(t, (&guest{manifest: scorerManifest + extra}).bytes()) },
+		"copy":    func(s *Spec) { s.Source = source(t, (&guest{Manifest: scorerManifest + extra}).Bytes()) },
 	} {
 		if identity("correct", change) != base {
 			t.Errorf("%s changes the identity", name)
@@ -53,7 +53,7 @@ func TestScorerIdentity(t *testing.T) {
 	differs("memory", identity("correct", func(s *Spec) { s.Limits.MemoryMiB = 32 }))
 	differs("fuel", identity("correct", func(s *Spec) { s.Limits.Fuel = 5 }))
 	differs("module", identity("correct", func(s *Spec) {
-		s.Source = source(t, (&guest{manifest: scorerManifest + extra, min: 5, max: 9}).bytes())
+		s.Source = source(t, (&guest{Manifest: scorerManifest + extra, Pages: [2]int{5, 9}}).Bytes())
 	}))
 	t.Setenv("WEVALR_TEST_VAR", "x")
 	differs("variable", identity("correct", same))
@@ -63,7 +63,7 @@ func TestScorerIdentity(t *testing.T) {
 
 func TestLoad_Digest(t *testing.T) {
 	e := newEngine(t)
-	path := source(t, scoring(score("1")).bytes())
+	path := source(t, scoring(score("1")).Bytes())
 	p := load(t, e, Spec{Source: path})
 	load(t, e, Spec{Source: path, Digest: p.SHA256()})
 	var d *DigestError
@@ -75,7 +75,7 @@ func TestLoad_Digest(t *testing.T) {
 func TestPlugin_Accessors(t *testing.T) {
 	g := scoring(score("1"))
 	p := loadGuest(t, g)
-	if p.Alias() != "guest" || p.ABI() != "1.0" || p.Size() != len(g.bytes()) || len(p.Scorers()) != 2 ||
+	if p.Alias() != "guest" || p.ABI() != "1.0" || p.Size() != len(g.Bytes()) || len(p.Scorers()) != 2 ||
 		!p.Provides(abi.ProvidesScorer) || p.Provides(abi.ProvidesTask) || p.TaskCount() != nil {
 		t.Errorf("got %s %s %d %v", p.Alias(), p.ABI(), p.Size(), p.Scorers())
 	}

@@ -54,9 +54,9 @@ func refusedByLock(t *testing.T, l *Lock, p *Plugin, want string) {
 func TestLock_Check_Module(t *testing.T) {
 	e := newEngine(t)
 	g := scoring(score("1"))
-	path := source(t, g.bytes())
+	path := source(t, g.Bytes())
 	l, _ := lockOf(t, e, "mine", path)
-	if got := l.Find("mine"); got.ABI != "1.0" || got.Tree != "" || got.Go != "" || len(got.Requests) != 0 || got.Size != len(g.bytes()) {
+	if got := l.Find("mine"); got.ABI != "1.0" || got.Tree != "" || got.Go != "" || len(got.Requests) != 0 || got.Size != len(g.Bytes()) {
 		t.Errorf("got %+v", got)
 	}
 	loaded := load(t, e, Spec{Alias: "mine", Source: path})
@@ -64,7 +64,7 @@ func TestLock_Check_Module(t *testing.T) {
 	refusedByLock(t, l, load(t, e, Spec{Alias: "other", Source: path}), "plugin other is not in the lock")
 
 	// What was loaded counts, not what lies there by now.
-	if err := os.WriteFile(path, scoring(score("0")).bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, scoring(score("0")).Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refusedByLock(t, l, loaded, "")
@@ -72,8 +72,8 @@ func TestLock_Check_Module(t *testing.T) {
 	refusedByLock(t, l, swapped, "plugin mine has changed: sha256 is "+swapped.SHA256()+", locked is "+loaded.SHA256())
 
 	wider := scoring(score("1"))
-	wider.manifest += "[capabilities]\nclock = { optional = true }\nvars = { names = [\"TZ\"], optional = true }\n"
-	refusedByLock(t, l, load(t, e, Spec{Alias: "mine", Source: source(t, wider.bytes())}),
+	wider.Manifest = scorerManifest + "[capabilities]\nclock = { optional = true }\nvars = { names = [\"TZ\"], optional = true }\n"
+	refusedByLock(t, l, load(t, e, Spec{Alias: "mine", Source: source(t, wider.Bytes())}),
 		"plugin mine asks for more than was accepted: clock, vars=TZ")
 }
 

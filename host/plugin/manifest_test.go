@@ -245,7 +245,7 @@ func TestAssets_RoundTrip(t *testing.T) {
 }
 
 func FuzzParseModule(f *testing.F) {
-	f.Add((&guest{manifest: scorerManifest}).bytes())
+	f.Add((&guest{}).Bytes())
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x02\xff\xff\xff\xff\x0f"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		_, _ = Inspect("f", b)

@@ -59,7 +59,7 @@ func load(tb testing.TB, e *Engine, spec Spec) *Plugin {
 
 func loadGuest(t testing.TB, g *guest, change ...func(*Spec)) *Plugin {
 	t.Helper()
-	spec := Spec{Source: source(t, g.bytes())}
+	spec := Spec{Source: source(t, g.Bytes())}
 	for _, f := range change {
 		f(&spec)
 	}
@@ -79,49 +79,46 @@ func TestLoad_Refusals(t *testing.T) {
 		want  string
 	}{
 		{name: "not wasm", raw: []byte("hello world"), step: "parse", want: "not a WebAssembly module"},
-		{name: "cut", raw: (&guest{manifest: scorerManifest}).bytes()[:60], step: "parse", want: "unexpected end"},
+		{name: "cut", raw: (&guest{}).Bytes()[:60], step: "parse", want: "unexpected end"},
 		{name: "the module that panics the compiler", raw: panics, step: "parse", want: "type index: 95"},
-		{name: "no marker", guest: &guest{marker: "-"}, step: "abi", want: "not a wevalr plugin"},
-		{name: "other major", guest: &guest{marker: "wevalr_abi_2_0"}, step: "abi", want: "rebuild"},
-		{name: "newer minor", guest: &guest{marker: "wevalr_abi_1_4"}, step: "abi", want: "needs ABI 1.4, this wevalr has 1.0"},
-		{name: "bad marker", guest: &guest{marker: "wevalr_abi_x"}, step: "abi", want: "not of the form"},
+		{name: "no marker", guest: &guest{Marker: "-"}, step: "abi", want: "not a wevalr plugin"},
+		{name: "other major", guest: &guest{Marker: "wevalr_abi_2_0"}, step: "abi", want: "rebuild"},
+		{name: "newer minor", guest: &guest{Marker: "wevalr_abi_1_4"}, step: "abi", want: "needs ABI 1.4, this wevalr has 1.0"},
+		{name: "bad marker", guest: &guest{Marker: "wevalr_abi_x"}, step: "abi", want: "not of the form"},
 		{
-			name: "other major by import", guest: &guest{imports: []guestImport{{"wevalr_v2", "log", typeI32 + 3}}},
+			name: "other major by import", guest: &guest{Imports: []guestImport{{Module: "wevalr_v2", Name: "log", Params: "iii", Results: "i"}}},
 			step: "abi", want: "needs ABI 2, this wevalr has 1.0",
 		},
 		{
-			name: "unknown module", guest: &guest{imports: []guestImport{{"env", "abort", typeVoid}}},
+			name: "unknown module", guest: &guest{Imports: []guestImport{{Module: "env", Name: "abort"}}},
 			step: "imports", want: "env.abort is unknown",
 		},
-		{name: "unknown import", guest: &guest{imports: []guestImport{env("exec", 1)}}, step: "imports", want: "not in ABI 1.0"},
+		{name: "unknown import", guest: &guest{Imports: []guestImport{env("exec", 1)}}, step: "imports", want: "not in ABI 1.0"},
 		{
-			name: "unknown wasi import", guest: &guest{imports: []guestImport{{wasi, "launch", typeVoid}}},
+			name: "unknown wasi import", guest: &guest{Imports: []guestImport{{Module: wasi, Name: "launch"}}},
 			step: "imports", want: "launch is unknown",
 		},
 		{
-			name: "undeclared capability", guest: &guest{imports: []guestImport{env("env_start", 2)}},
+			name: "undeclared capability", guest: &guest{Imports: []guestImport{env("env_start", 2)}},
 			step: "imports", want: "needs the capability env",
 		},
 		{
-			name: "signature of an import", guest: &guest{imports: []guestImport{env("log", 1)}},
+			name: "signature of an import", guest: &guest{Imports: []guestImport{env("log", 1)}},
 			step: "imports", want: "want (i32, i32, i32) -> (i32)",
 		},
-		{name: "signature of an export", guest: &guest{callType: typeI32 + 2}, step: "exports", want: "want (i32, i32) -> (i64)"},
-		{name: "start section", guest: &guest{startSection: true}, step: "start section", want: "_initialize"},
-		{name: "no memory", guest: &guest{noMemory: true}, step: "memory", want: "memory count: 0"},
-		{name: "no manifest", guest: &guest{noManifest: true}, step: "manifest", want: "wevalr plugin build"},
-		{name: "memory over the limit", guest: &guest{min: 2000, max: 3000}, step: "memory", want: "its limit is 64 MiB"},
+		{name: "signature of an export", guest: &guest{WrongCall: true}, step: "exports", want: "want (i32, i32) -> (i64)"},
+		{name: "start section", guest: &guest{StartSection: true}, step: "start section", want: "_initialize"},
+		{name: "no memory", guest: &guest{NoMemory: true}, step: "memory", want: "memory count: 0"},
+		{name: "no manifest", guest: &guest{Manifest: "-"}, step: "manifest", want: "wevalr plugin build"},
+		{name: "memory over the limit", guest: &guest{Pages: [2]int{2000, 3000}}, step: "memory", want: "its limit is 64 MiB"},
 		{name: "import in _initialize", guest: &guest{
-			imports: []guestImport{env("log_enabled", 1)}, start: cat(callImport(0, 1), drop()),
+			Imports: []guestImport{env("log_enabled", 1)}, Start: cat(callImport(0, 1), drop()),
 		}, step: "", want: "no call is active"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := tc.raw
 			if b == nil {
-				if tc.guest.manifest == "" {
-					tc.guest.manifest = scorerManifest
-				}
-				b = tc.guest.bytes()
+				b = tc.guest.Bytes()
 			}
 			p, err := e.Load(context.Background(), Spec{Source: source(t, b)})
 			if err == nil {
@@ -154,27 +151,27 @@ func TestEngine_Compile_RecoversFromPanic(t *testing.T) {
 // TestScore_Hostile: each row ends in a typed error within its limit, the same plugin then loads
 // and scores nothing worse, and nothing leaks (goleak).
 func TestScore_Hostile(t *testing.T) {
-	logs := &guest{manifest: scorerManifest, imports: []guestImport{env("log", 3)}}
-	ptr, n := logs.put(long(10000))
-	logs.body = cat(callImport(0, 3, ptr, n), drop(), callImport(0, 3, ptr, n), drop(), callImport(0, 3, ptr, n), drop(), unreachable())
+	logs := &guest{Imports: []guestImport{env("log", 3)}}
+	ptr, n := logs.Put(long(10000))
+	logs.Body = cat(callImport(0, 3, ptr, n), drop(), callImport(0, 3, ptr, n), drop(), callImport(0, 3, ptr, n), drop(), unreachable())
 
-	fails := &guest{manifest: scorerManifest, imports: []guestImport{env("fail", 2)}}
-	ptr, n = fails.put("boom \x1b[31mred")
-	fails.body = cat(callImport(0, ptr, n), drop(), unreachable())
+	fails := &guest{Imports: []guestImport{env("fail", 2)}}
+	ptr, n = fails.Put("boom \x1b[31mred")
+	fails.Body = cat(callImport(0, ptr, n), drop(), unreachable())
 
-	grow := &guest{manifest: scorerManifest}
+	grow := &guest{Pages: [2]int{4, 1024}}
 	// loop: trap if memory.grow(32) == -1, again
-	grow.body = op(0x03, 0x40, 0x41, 32, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0x00, 0x0b, 0x00)
+	grow.Body = op(0x03, 0x40, 0x41, 32, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, 0x0c, 0x00, 0x0b, 0x00)
 
-	pointer := &guest{manifest: scorerManifest, imports: []guestImport{env("log", 3)}}
-	pointer.body = cat(callImport(0, 1, -1, 100), drop(), unreachable())
+	pointer := &guest{Imports: []guestImport{env("log", 3)}}
+	pointer.Body = cat(callImport(0, 1, -1, 100), drop(), unreachable())
 
-	exits := &guest{manifest: scorerManifest, imports: []guestImport{{wasi, "proc_exit", typeExit}}}
-	exits.body = cat(callImport(0, 0), unreachable())
+	exits := &guest{Imports: []guestImport{{Module: wasi, Name: "proc_exit", Params: "i"}}}
+	exits.Body = cat(callImport(0, 0), unreachable())
 
-	denied := &guest{manifest: driverManifest + "[[scorer]]\nname=\"correct\"\n", imports: []guestImport{env("env_await", 1)}}
-	denied.manifest = strings.Replace(denied.manifest, `"task/v1"`, `"scorer/v1"`, 1)
-	denied.body = cat(callImport(0, 0), expect(int32(abi.Denied)), denied.answer(score("1")))
+	denied := &guest{Manifest: driverManifest + "[[scorer]]\nname=\"correct\"\n", Imports: []guestImport{env("env_await", 1)}}
+	denied.Manifest = strings.Replace(denied.Manifest, `"task/v1"`, `"scorer/v1"`, 1)
+	denied.Body = cat(callImport(0, 0), expect(int32(abi.Denied)), denied.Answer(score("1")))
 
 	for _, tc := range []struct {
 		name  string
@@ -186,19 +183,19 @@ func TestScore_Hostile(t *testing.T) {
 		{"null", scoring(score("null")), "", ""},
 		{"unknown fields", scoring(`{"ok":{"scores":[{"value":1,"grease":[1]}],"grease":{}}}`), "", ""},
 		{"env outside op 3", denied, "", ""},
-		{"trap", &guest{manifest: scorerManifest, body: unreachable()}, "trap", "unreachable"},
+		{"trap", &guest{Body: unreachable()}, "trap", "unreachable"},
 		{"fail text", fails, "trap", "boom �[31mred"},
 		{"log flood", logs, "trap", "xxx"},
 		{"bad pointer", pointer, "trap", "outside of the memory"},
 		{"proc_exit(0)", exits, "exit", "proc_exit(0)"},
-		{"spin", &guest{manifest: scorerManifest, body: spin()}, "deadline", "over the limit of 100ms"},
+		{"spin", &guest{Body: spin()}, "deadline", "over the limit of 100ms"},
 		{"memory", grow, "memory", "64 MiB"},
-		{"response out of bounds", &guest{manifest: scorerManifest, body: i64c(0x7fffffff<<32 | 10)}, "response", "outside of the memory"},
-		{"response end out of bounds", &guest{manifest: scorerManifest, body: i64c(4*65536<<32 | 1)}, "response", "outside"},
-		{"response too large", &guest{manifest: scorerManifest, body: i64c(0<<32 | (8<<20 + 1))}, "response", "over the limit of 8 MiB"},
-		{"response empty", &guest{manifest: scorerManifest, body: i64c(0)}, "response", "empty"},
-		{"no buffer", &guest{manifest: scorerManifest, buf: i32c(0)}, "response", "no room"},
-		{"buffer out of bounds", &guest{manifest: scorerManifest, buf: i32c(-1)}, "response", "outside"},
+		{"response out of bounds", &guest{Body: i64c(0x7fffffff<<32 | 10)}, "response", "outside of the memory"},
+		{"response end out of bounds", &guest{Body: i64c(4*65536<<32 | 1)}, "response", "outside"},
+		{"response too large", &guest{Body: i64c(0<<32 | (8<<20 + 1))}, "response", "over the limit of 8 MiB"},
+		{"response empty", &guest{Body: i64c(0)}, "response", "empty"},
+		{"no buffer", &guest{Buf: i32c(0)}, "response", "no room"},
+		{"buffer out of bounds", &guest{Buf: i32c(-1)}, "response", "outside"},
 		{"not json", scoring(`nonsense`), "response", "cannot be decoded"},
 		{"invalid UTF-8", scoring("{\"ok\":{\"scores\":[{\"value\":1,\"label\":\"\xff\"}]}}"), "response", "UTF-8"},
 		{"ok and err", scoring(`{"ok":{},"err":{}}`), "response", "exactly one"},
@@ -214,7 +211,7 @@ func TestScore_Hostile(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cleanLoad := tc.name != "no buffer" && tc.name != "buffer out of bounds"
-			spec := Spec{Source: source(t, tc.guest.bytes()), Limits: Limits{ScoreWall: 20 * time.Second}}
+			spec := Spec{Source: source(t, tc.guest.Bytes()), Limits: Limits{ScoreWall: 20 * time.Second}}
 			if tc.kind == "deadline" {
 				spec.Limits.ScoreWall = 100 * time.Millisecond
 			}
@@ -269,20 +266,14 @@ func TestScore_UnknownScorer(t *testing.T) {
 
 func TestScore_MsgpackInfinite(t *testing.T) {
 	g := scoring("\x81\xa2ok\x81\xa6scores\x91\x81\xa5value\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00")
-	g.initBody = g.answer("\x81\xa2ok\x80")
-	p := load(t, newEngine(t), Spec{Source: source(t, withManifest(g, strings.Replace(manifestHead, "json", "msgpack", 1)+scorerManifest))})
+	g.Encoding = abi.EncodingMsgpack
+	p := loadGuest(t, g)
 	_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
 	checkFailure(t, err, "response", "is +Inf")
 }
 
-// withManifest gives the guest another manifest than its own.
-func withManifest(g *guest, manifest string) []byte {
-	g.noManifest = true
-	return appendSection(g.bytes(), abi.SectionManifest, []byte(manifest))
-}
-
 func TestScore_CallerGivesUp(t *testing.T) {
-	p := loadGuest(t, &guest{manifest: scorerManifest, body: spin()})
+	p := loadGuest(t, &guest{Body: spin()})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	timer := time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
@@ -293,7 +284,7 @@ func TestScore_CallerGivesUp(t *testing.T) {
 }
 
 func TestPlugin_Close_EndsCalls(t *testing.T) {
-	p := loadGuest(t, &guest{manifest: scorerManifest, body: spin()})
+	p := loadGuest(t, &guest{Body: spin()})
 	got := make(chan error, 1)
 	go func() {
 		_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"})
@@ -321,11 +312,11 @@ func inGuest(p *Plugin) bool {
 
 // counting is a scorer whose score is how often its instance has been called.
 func counting(manifest string) *guest {
-	g := &guest{manifest: manifest + scorerManifest}
-	ptr, n := g.put(score("0"))
+	g := &guest{Manifest: manifest + scorerManifest}
+	ptr, n := g.Put(score("0"))
 	digit := ptr + n - int32(len("0}]}}"))
 	// mem[digit]++ ; respond
-	g.body = cat(i32c(digit), i32c(digit), op(0x2d, 0, 0), i32c(1), op(0x6a), op(0x3a, 0, 0), i64c(int64(ptr)<<32|int64(n)))
+	g.Body = cat(i32c(digit), i32c(digit), op(0x2d, 0, 0), i32c(1), op(0x6a), op(0x3a, 0, 0), i64c(int64(ptr)<<32|int64(n)))
 	return g
 }
 

@@ -61,21 +61,20 @@ const (
 
 // driver is a guest that may drive rollouts: its imports are numbered as above.
 func driver() *guest {
-	return &guest{manifest: driverManifest, imports: []guestImport{
+	return &guest{Manifest: driverManifest, Imports: []guestImport{
 		env("env_start", 2), env("env_await", 1), env("env_poll", 1), env("env_cancel", 1), env("env_take", 3), env("env_close", 1),
 	}}
 }
 
 // startRun calls env_start with a request.
-func (g *guest) startRun(req string) []byte {
-	ptr, n := g.put(req)
+func startRun(g *guest, req string) []byte {
+	ptr, n := g.Put(req)
 	return callImport(impStart, ptr, n)
 }
 
 const (
 	plainRun  = `{"task_data":{"q":1}}`
 	selectOne = `{"ok":{"episodes":[1],"selected":0}}`
-	roomAt    = 3 * 65536
 )
 
 func granted(s *Spec) { s.Grants.Env = &EnvGrant{Sampling: []string{"temperature"}} }
@@ -88,57 +87,57 @@ func TestRollout_EnvCalls(t *testing.T) {
 		want string // "" = goes well
 	}{
 		{"start, await, take twice, close later", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), callImport(impPoll, 1), expect(1),
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), callImport(impPoll, 1), expect(1),
 				callImport(impTake, 1, roomAt, 5), expect(reply), // too small: nothing written
 				i32c(roomAt), op(0x2d, 0, 0), expect(0),
 				callImport(impTake, 1, roomAt, 1000), expect(reply), callImport(impTake, 1, roomAt, 1000), expect(reply),
 				i32c(roomAt), op(0x2d, 0, 0), expect('{'),
-				callImport(impCancel, 1), expect(0), callImport(impAwait, 0), expect(int32(abi.NotFound)), g.answer(selectOne))
+				callImport(impCancel, 1), expect(0), callImport(impAwait, 0), expect(int32(abi.NotFound)), g.Answer(selectOne))
 		}, ""},
 		{"two in order", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), g.startRun(plainRun), expect(2),
-				callImport(impAwait, -1), expect(2), g.answer(`{"ok":{"episodes":[2,1],"selected":1}}`))
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), startRun(g, plainRun), expect(2),
+				callImport(impAwait, -1), expect(2), g.Answer(`{"ok":{"episodes":[2,1],"selected":1}}`))
 		}, ""},
 		{"foreign handles", func(g *guest) []byte {
 			return cat(callImport(impPoll, 7), expect(int32(abi.Invalid)), callImport(impCancel, 7), expect(int32(abi.Invalid)),
 				callImport(impTake, 7, roomAt, 10), expect(int32(abi.Invalid)), callImport(impClose, 7), expect(int32(abi.Invalid)),
 				callImport(impTake, -1, roomAt, 10), expect(int32(abi.Invalid)), callImport(impAwait, -1), expect(int32(abi.NotFound)),
-				g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), g.answer(selectOne))
+				startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), g.Answer(selectOne))
 		}, ""},
 		{"closed handle", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), callImport(impClose, 1), expect(0),
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), callImport(impClose, 1), expect(0),
 				callImport(impTake, 1, roomAt, 1000), expect(int32(abi.Invalid)), callImport(impClose, 1), expect(int32(abi.Invalid)),
-				g.answer(selectOne))
+				g.Answer(selectOne))
 		}, "handle 1 is not an open handle"},
 		{"requests", func(g *guest) []byte {
-			return cat(g.startRun(`{"task_data":{},"client":{}}`), expect(int32(abi.Invalid)),
-				g.startRun(`{"sampling":{}}`), expect(int32(abi.Invalid)), g.startRun(`[]`), expect(int32(abi.Invalid)),
-				g.startRun(`{"task_data":{},"sampling":{"top_p":1}}`), expect(int32(abi.Denied)),
-				g.startRun(`{"task_data":{"image":"x"}}`), expect(int32(abi.Denied)),
-				g.startRun(`{"task_data":{},"sampling":{"temperature":1}}`), expect(1),
-				callImport(impAwait, -1), expect(1), g.answer(selectOne))
+			return cat(startRun(g, `{"task_data":{},"client":{}}`), expect(int32(abi.Invalid)),
+				startRun(g, `{"sampling":{}}`), expect(int32(abi.Invalid)), startRun(g, `[]`), expect(int32(abi.Invalid)),
+				startRun(g, `{"task_data":{},"sampling":{"top_p":1}}`), expect(int32(abi.Denied)),
+				startRun(g, `{"task_data":{"image":"x"}}`), expect(int32(abi.Denied)),
+				startRun(g, `{"task_data":{},"sampling":{"temperature":1}}`), expect(1),
+				callImport(impAwait, -1), expect(1), g.Answer(selectOne))
 		}, ""},
 		{"named twice", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), g.answer(`{"ok":{"episodes":[1,1],"selected":0}}`))
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), g.Answer(`{"ok":{"episodes":[1,1],"selected":0}}`))
 		}, "named twice"},
 		{"selected outside", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), g.answer(`{"ok":{"episodes":[1],"selected":1}}`))
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), g.Answer(`{"ok":{"episodes":[1],"selected":1}}`))
 		}, "selected = 1"},
-		{"nothing", func(g *guest) []byte { return g.answer(`{"ok":{"episodes":[],"selected":0}}`) }, "0 episodes"},
+		{"nothing", func(g *guest) []byte { return g.Answer(`{"ok":{"episodes":[],"selected":0}}`) }, "0 episodes"},
 		{"undeclared score", func(g *guest) []byte {
-			return cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1),
-				g.answer(`{"ok":{"episodes":[1],"selected":0,"scores":[{"name":"x","value":1}]}}`))
+			return cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1),
+				g.Answer(`{"ok":{"episodes":[1],"selected":0,"scores":[{"name":"x","value":1}]}}`))
 		}, "kind driver"},
 		{"1025 handles", func(g *guest) []byte {
 			// (loop (br_if 0 (i32.ne (env_start …) LIMIT)))
-			return cat(op(0x03, 0x40), g.startRun(plainRun), i32c(int32(abi.LimitReached)), op(0x47, 0x0d, 0x00, 0x0b),
+			return cat(op(0x03, 0x40), startRun(g, plainRun), i32c(int32(abi.LimitReached)), op(0x47, 0x0d, 0x00, 0x0b),
 				callImport(impPoll, 1024), drop(), callImport(impPoll, 1025), expect(int32(abi.Invalid)),
-				callImport(impAwait, -1), drop(), g.answer(`{"err":{"code":"enough","message":""}}`))
+				callImport(impAwait, -1), drop(), g.Answer(`{"err":{"code":"enough","message":""}}`))
 		}, "enough"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := driver()
-			g.body = tc.body(g)
+			g.Body = tc.body(g)
 			p := loadGuest(t, g, granted)
 			e := &fakeEnv{f: ok}
 			for range 2 { // a rollout never sees the one before
@@ -156,9 +155,9 @@ func TestRollout_EnvCalls(t *testing.T) {
 
 func TestRollout_Result(t *testing.T) {
 	g := driver()
-	g.manifest += "[[scorer]]\nname = \"votes\"\nkind = \"driver\"\n"
-	g.body = cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), drop(), g.startRun(plainRun), expect(2), callImport(impAwait, -1), drop(),
-		g.answer(`{"ok":{"episodes":[2,1],"selected":1,"scores":[{"name":"votes","value":2}]}}`))
+	g.Manifest += "[[scorer]]\nname = \"votes\"\nkind = \"driver\"\n"
+	g.Body = cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), drop(), startRun(g, plainRun), expect(2), callImport(impAwait, -1), drop(),
+		g.Answer(`{"ok":{"episodes":[2,1],"selected":1,"scores":[{"name":"votes","value":2}]}}`))
 	p := loadGuest(t, g, granted)
 	res, err := p.Rollout(context.Background(), abi.RolloutRequest{}, &fakeEnv{f: ok})
 	if err != nil {
@@ -172,8 +171,8 @@ func TestRollout_Result(t *testing.T) {
 
 func TestRollout_NotGranted(t *testing.T) {
 	g := driver()
-	g.body = cat(g.startRun(plainRun), expect(int32(abi.Denied)), callImport(impAwait, 0), expect(int32(abi.Denied)),
-		g.answer(`{"err":{"code":"denied","message":""}}`))
+	g.Body = cat(startRun(g, plainRun), expect(int32(abi.Denied)), callImport(impAwait, 0), expect(int32(abi.Denied)),
+		g.Answer(`{"err":{"code":"denied","message":""}}`))
 	_, err := loadGuest(t, g).Rollout(context.Background(), abi.RolloutRequest{}, &fakeEnv{f: ok})
 	checkFailure(t, err, "denied", "")
 }
@@ -182,9 +181,9 @@ func TestRollout_NotGranted(t *testing.T) {
 func TestRollout_GuestSurvivesServerExit(t *testing.T) {
 	want, _ := json.Marshal(abi.EnvReply{Err: envError(exitedError())})
 	g := driver()
-	g.body = cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1),
+	g.Body = cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1),
 		callImport(impTake, 1, roomAt, 1000), expect(int32(len(want))),
-		g.startRun(plainRun), expect(2), callImport(impAwait, -1), expect(2), g.answer(`{"ok":{"episodes":[2],"selected":0}}`))
+		startRun(g, plainRun), expect(2), callImport(impAwait, -1), expect(2), g.Answer(`{"ok":{"episodes":[2],"selected":0}}`))
 	p := loadGuest(t, g, granted)
 	for range 2 { // the plugin serves the next rollout too
 		e := &fakeEnv{f: func(_ context.Context, n int, _ abi.EnvRequest) (*abi.Episode, error) {
@@ -203,8 +202,8 @@ func TestRollout_GuestSurvivesServerExit(t *testing.T) {
 // The caller's cancel reaches the guest as CANCELLED replies; the guest answers and the call ends well.
 func TestRollout_CallerCancels_GuestAnswers(t *testing.T) {
 	g := driver()
-	g.body = cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), expect(1), g.startRun(plainRun), expect(int32(abi.Cancelled)),
-		g.answer(`{"err":{"code":"seen","message":""}}`))
+	g.Body = cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), expect(1), startRun(g, plainRun), expect(int32(abi.Cancelled)),
+		g.Answer(`{"err":{"code":"seen","message":""}}`))
 	p := loadGuest(t, g, granted)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -220,7 +219,7 @@ func TestRollout_CallerCancels_GuestAnswers(t *testing.T) {
 // While a call is parked neither a core nor its deadline is used, and Close still ends it.
 func TestRollout_Parked(t *testing.T) {
 	g := driver()
-	g.body = cat(g.startRun(plainRun), expect(1), callImport(impAwait, -1), drop(), g.answer(selectOne))
+	g.Body = cat(startRun(g, plainRun), expect(1), callImport(impAwait, -1), drop(), g.Answer(selectOne))
 	p := loadGuest(t, g, granted)
 	const many = 20
 	arrived, release := make(chan struct{}, many), make(chan struct{})
@@ -297,9 +296,9 @@ func TestTasks(t *testing.T) {
 		{"task_env", page(`{"key":"a","data":{"image":"x"}}`, ""), `task_env = ["image"]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := &guest{manifest: "provides = [\"task/v1\"]\n"}
-			g.body = g.answer(tc.answer)
-			g.initBody = g.answer(`{"ok":{"tasks":1}}`)
+			g := &guest{Manifest: "provides = [\"task/v1\"]\n"}
+			g.Body = g.Answer(tc.answer)
+			g.Init = g.Answer(`{"ok":{"tasks":1}}`)
 			p := loadGuest(t, g)
 			if n := p.TaskCount(); n == nil || *n != 1 {
 				t.Errorf("TaskCount = %v, want 1", n)
@@ -321,8 +320,8 @@ func TestTasks(t *testing.T) {
 }
 
 func TestTasks_YieldError(t *testing.T) {
-	g := &guest{manifest: "provides = [\"task/v1\"]\n"}
-	g.body = g.answer(`{"ok":{"tasks":[{"key":"a","data":{}}]}}`)
+	g := &guest{Manifest: "provides = [\"task/v1\"]\n"}
+	g.Body = g.Answer(`{"ok":{"tasks":[{"key":"a","data":{}}]}}`)
 	stop := errors.New("stop")
 	if err := loadGuest(t, g).Tasks(context.Background(), func(abi.Task) error { return stop }); err != stop {
 		t.Errorf("got %v, want %v", err, stop)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
 )
 
 // What the processes that TestScore_SameBytesSameFuel starts are told: the cache to use, the file to write to,
@@ -64,12 +65,12 @@ func TestScore_SameBytesSameFuel(t *testing.T) {
 // score if it found what it left behind.
 func summing() *guest {
 	const sum = dataAt + 4096
-	g := &guest{manifest: scorerManifest}
-	ptr, n := g.put(score("0"))
+	g := &guest{}
+	ptr, n := g.Put(score("0"))
 	add := cat(
 		op(0x02, 0x40, 0x03, 0x40, 0x20, 1, 0x45, 0x0d, 1, 0x20, 1), i32c(1), op(0x6b, 0x21, 1), // while len-- > 0
-		i32c(sum), i32c(sum), op(0x28, 2, 0, 0x20, 1, 0x2d, 0), uleb(bufAt), op(0x6a, 0x36, 2, 0, 0x0c, 0, 0x0b, 0x0b))
-	g.body = cat(add, i32c(ptr+n-int32(len("0}]}}"))), i32c(sum), op(0x28, 2, 0), i32c(7), op(0x71), i32c('0'), op(0x6a, 0x3a, 0, 0),
+		i32c(sum), i32c(sum), op(0x28, 2, 0, 0x20, 1, 0x2d, 0), wasm.ULEB(bufAt), op(0x6a, 0x36, 2, 0, 0x0c, 0, 0x0b, 0x0b))
+	g.Body = cat(add, i32c(ptr+n-int32(len("0}]}}"))), i32c(sum), op(0x28, 2, 0), i32c(7), op(0x71), i32c('0'), op(0x6a, 0x3a, 0, 0),
 		i64c(int64(ptr)<<32|int64(n)))
 	return g
 }
@@ -87,7 +88,7 @@ func sameScores(t *testing.T, cache string, interpreter, backwards bool) []strin
 		source, scorer string
 		grants         Grants
 	}
-	requests, sets := 100, []set{{source(t, summing().bytes()), "any", Grants{}}}
+	requests, sets := 100, []set{{source(t, summing().Bytes()), "any", Grants{}}}
 	if !testing.Short() {
 		requests = 1000
 		sets = append(
@@ -157,21 +158,21 @@ func onInterpreter(t *testing.T, p *Plugin) *Plugin {
 
 func TestPlugin_SelfCheck(t *testing.T) {
 	e := newEngine(t)
-	p := load(t, e, Spec{Source: source(t, counting("").bytes())})
+	p := load(t, e, Spec{Source: source(t, counting("").Bytes())})
 	if err := p.SelfCheck(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
 		t.Error(err)
 	}
 	// Guests that look at what is made to differ.
 	g := scoring(score("1"))
-	g.body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40, 0x0b), g.answer(score("1")))
-	q := load(t, e, Spec{Source: source(t, g.bytes())})
+	g.Body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40, 0x0b), g.Answer(score("1")))
+	q := load(t, e, Spec{Source: source(t, g.Bytes())})
 	poke(q.image, bufAt+1000)
 	if err := q.SelfCheck(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
 		t.Errorf("a branch without instructions burns other fuel: %v", err)
 	}
 	g = scoring(score("1"))
-	g.body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40), i32c(0), drop(), op(0x0b), g.answer(score("1")))
-	q = load(t, e, Spec{Source: source(t, g.bytes())})
+	g.Body = cat(i32c(bufAt+1000), op(0x2d, 0, 0), op(0x04, 0x40), i32c(0), drop(), op(0x0b), g.Answer(score("1")))
+	q = load(t, e, Spec{Source: source(t, g.Bytes())})
 	poke(q.image, bufAt+1000)
 	err := q.SelfCheck(context.Background(), abi.ScoreRequest{Scorer: "any"})
 	if err == nil || !strings.Contains(err.Error(), "after others") {

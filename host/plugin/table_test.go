@@ -44,10 +44,10 @@ func TestImports_Denied(t *testing.T) {
 			continue
 		}
 		for _, o := range []abi.Op{abi.OpInit, abi.OpTasks, abi.OpRollout, abi.OpScore, abi.OpScoreGroup} {
-			g := &guest{manifest: driverManifest, imports: []guestImport{env(h.name, byte(h.params))}}
-			g.body = cat(callImport(0, make([]int32, h.params)...), expect(int32(abi.Denied)), g.answer(`{"ok":{}}`))
+			g := &guest{Manifest: driverManifest, Imports: []guestImport{env(h.name, h.params)}}
+			g.Body = cat(callImport(0, slices.Repeat([]any{0}, h.params)...), expect(int32(abi.Denied)), g.Answer(`{"ok":{}}`))
 			if o == abi.OpInit {
-				g.initBody = g.body
+				g.Init = g.Body
 			}
 			p := loadGuest(t, g, func(s *Spec) {
 				if o != abi.OpRollout {

@@ -53,19 +53,19 @@ func TestDecodeFields_ManyValues(t *testing.T) {
 // guest and to a Go guest. A score may not.
 func TestTasks_LongPrompt(t *testing.T) {
 	const n = 24 << 20
-	g := &guest{manifest: "provides = [\"task/v1\", \"scorer/v1\"]\n[[scorer]]\nname = \"any\"\n", min: 1000, max: 1024}
-	head, _ := g.put(`{"ok":{"tasks":[{"key":"long","data":{"prompt":"`)
-	at := int32(dataAt + len(g.data))
+	g := &guest{Manifest: "provides = [\"task/v1\", \"scorer/v1\"]\n[[scorer]]\nname = \"any\"\n", Pages: [2]int{1000, 1024}}
+	head, _ := g.Put(`{"ok":{"tasks":[{"key":"long","data":{"prompt":"`)
+	at := int32(dataAt + len(g.Data))
 	const tail = `"}}]}}`
 	place := cat(i32c(at), i32c('x'), i32c(n), op(0xfc, 0x0b, 0)) // memory.fill
 	for i := range len(tail) {
 		place = cat(place, i32c(at+n+int32(i)), i32c(int32(tail[i])), op(0x3a, 0, 0))
 	}
-	g.body = cat(place, i64c(int64(head)<<32|int64(at+n+int32(len(tail))-head)))
-	small := &guest{manifest: g.manifest, min: 1000, max: 1024}
-	small.body = small.answer(score("1"))
+	g.Body = cat(place, i64c(int64(head)<<32|int64(at+n+int32(len(tail))-head)))
+	small := &guest{Manifest: g.Manifest, Pages: [2]int{1000, 1024}}
+	small.Body = small.Answer(score("1"))
 	e := newEngine(t)
-	p := load(t, e, Spec{Source: source(t, g.bytes())})
+	p := load(t, e, Spec{Source: source(t, g.Bytes())})
 	tasks := allTasks(t, p)
 	if len(tasks) != 1 || len(tasks[0].Data["prompt"].(string)) != n {
 		t.Fatalf("%d tasks, want one of %d bytes", len(tasks), n)
@@ -73,7 +73,7 @@ func TestTasks_LongPrompt(t *testing.T) {
 	if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}); err == nil || !strings.Contains(err.Error(), "over the limit of 8 MiB") {
 		t.Errorf("a score of 24 MiB: got %v, want a refusal", err)
 	}
-	q := load(t, e, Spec{Source: source(t, small.bytes())})
+	q := load(t, e, Spec{Source: source(t, small.Bytes())})
 	if got := scoreOf(t, q, "any", tasks[0], "42"); got != 1 {
 		t.Errorf("score %v, want 1", got)
 	}

@@ -115,14 +115,14 @@ func TestLog_Flood(t *testing.T) {
 	var out bytes.Buffer
 	e := newEngine(t)
 	e.log = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	g := &guest{manifest: scorerManifest, imports: []guestImport{env("log", 3), env("log_enabled", 1)}}
-	ptr, n := g.put("TOKEN\x1b[2J" + long(4000))
+	g := &guest{Imports: []guestImport{env("log", 3), env("log_enabled", 1)}}
+	ptr, n := g.Put("TOKEN\x1b[2J" + long(4000))
 	for range 20 {
-		g.body = cat(g.body, callImport(0, abi.LevelInfo, ptr, n), expect(0))
+		g.Body = cat(g.Body, callImport(0, abi.LevelInfo, ptr, n), expect(0))
 	}
-	g.body = cat(g.body, callImport(0, 9, ptr, n), expect(int32(abi.Invalid)), callImport(1, abi.LevelDebug), expect(1), callImport(1, 9), expect(0),
-		callImport(1, abi.LevelInfo), expect(1), g.answer(score("1")))
-	p := load(t, e, Spec{Source: source(t, g.bytes()), Mask: func(s string) string { return strings.ReplaceAll(s, "TOKEN", "[KEY]") }})
+	g.Body = cat(g.Body, callImport(0, 9, ptr, n), expect(int32(abi.Invalid)), callImport(1, abi.LevelDebug), expect(1), callImport(1, 9), expect(0),
+		callImport(1, abi.LevelInfo), expect(1), g.Answer(score("1")))
+	p := load(t, e, Spec{Source: source(t, g.Bytes()), Mask: func(s string) string { return strings.ReplaceAll(s, "TOKEN", "[KEY]") }})
 	if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"}); err != nil {
 		t.Fatal(err)
 	}
