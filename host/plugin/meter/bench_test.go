@@ -76,7 +76,7 @@ func best(rounds int, fs ...func()) []time.Duration {
 
 // BenchmarkLoops reports how many times slower metered loops are (goal: 2.5).
 func BenchmarkLoops(b *testing.B) {
-	raw := loops().bytes()
+	raw := loops().Bytes()
 	plain := instantiate(b, raw, new(tank))
 	t := new(tank)
 	metered := instantiate(b, rewrite(b, raw, meter.Options{}), t)

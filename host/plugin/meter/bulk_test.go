@@ -16,13 +16,14 @@ const threeInts = "\x7f\x7f\x7f"
 
 // bulkModule has fill, copy and init of any range, over 2 MiB and a segment of 1 MiB.
 func bulkModule() *wasm {
-	w := (&wasm{count: true}).memory(32)
+	w := (&wasm{}).memory(32)
+	w.DataCount = true
 	all := op(0x20, 0, 0x20, 1, 0x20, 2)
 	w.fn("fill", []byte(threeInts), void, 0, all, op(0xfc, 11, 0))
 	w.fn("copy", []byte(threeInts), void, 0, all, op(0xfc, 10, 0, 0))
 	w.fn("init", []byte(threeInts), void, 0, all, op(0xfc, 8, 1, 0))
 	w.fn("drop", []byte(threeInts), void, 0, op(0xfc, 9, 1))
-	w.data = [][]byte{cat(op(1), u(3), op(1, 2, 3)), cat(op(1), u(1<<20), pattern(1<<20))}
+	w.Data = [][]byte{cat(op(1), u(3), op(1, 2, 3)), cat(op(1), u(1<<20), pattern(1<<20))}
 	return w
 }
 
@@ -36,7 +37,7 @@ func pattern(n int) []byte {
 
 // TestRewrite_LongRanges: what is done chunk by chunk does the same as at once, and costs the same.
 func TestRewrite_LongRanges(t *testing.T) {
-	raw := bulkModule().bytes()
+	raw := bulkModule().Bytes()
 	metered := rewrite(t, raw, meter.Options{})
 	const mib = 1 << 20
 	for _, tc := range []struct {
@@ -118,7 +119,7 @@ func TestRewrite_RefFuncAllocatesNothing(t *testing.T) {
 	for engine, cfg := range engines() {
 		rt := wazero.NewRuntimeWithConfig(context.Background(), cfg)
 		new(tank).install(t, rt)
-		m, err := rt.InstantiateWithConfig(context.Background(), rewrite(t, w.bytes(), meter.Options{}), wazero.NewModuleConfig())
+		m, err := rt.InstantiateWithConfig(context.Background(), rewrite(t, w.Bytes(), meter.Options{}), wazero.NewModuleConfig())
 		if err != nil {
 			t.Fatal(err)
 		}

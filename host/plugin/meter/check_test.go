@@ -33,12 +33,12 @@ func TestCheck_Caps(t *testing.T) {
 		three.fn(n, void, void, 0)
 	}
 	imports, globals, data, elems := one(), one().fn("f", void, void, 0), one().fn("f", void, void, 0), one().table(9).fn("f", void, void, 0)
-	imports.types = [][]byte{op(0x60, 0, 0)}
+	imports.Types = [][]byte{op(0x60, 0, 0)}
 	for range 3 {
-		imports.imports = append(imports.imports, cat(str("m"), str("f"), op(0, 0)))
-		globals.globals = append(globals.globals, op(0x7f, 1, 0x41, 0, end))
-		data.data = append(data.data, cat(op(0), i32(0), op(end, 0)))
-		elems.elems = append(elems.elems, cat(op(0), i32(0), op(end, 1, 0)))
+		imports.Imports = append(imports.Imports, cat(str("m"), str("f"), op(0, 0)))
+		globals.Globals = append(globals.Globals, op(0x7f, 1, 0x41, 0, end))
+		data.Data = append(data.Data, cat(op(0), i32(0), op(end, 0)))
+		elems.Elements = append(elems.Elements, cat(op(0), i32(0), op(end, 1, 0)))
 	}
 	tables := one().table(1).table(1).table(1).fn("f", void, void, 0)
 	for name, tc := range map[string]struct {
@@ -81,14 +81,14 @@ func TestCheck_Caps(t *testing.T) {
 		"cost": {three, meter.Caps{Cost: 20_000}, meter.Caps{Cost: 40_000}, "compile cost"},
 		"size": {three, meter.Caps{Bytes: 10}, meter.Caps{Bytes: 1000}, "size"},
 	} {
-		r := refusal(t, tc.w.bytes(), tc.below)
+		r := refusal(t, tc.w.Bytes(), tc.below)
 		switch {
 		case r == nil:
 			t.Errorf("%s: not refused", name)
 		case r.Rule != tc.rule || r.Saw == "" || r.Limit == "" || r.Remedy == "" || r.Section == "":
 			t.Errorf("%s: got %+v, want rule %q with what was seen, limit and remedy", name, r, tc.rule)
 		}
-		if r := refusal(t, tc.w.bytes(), tc.fit); r != nil {
+		if r := refusal(t, tc.w.Bytes(), tc.fit); r != nil {
 			t.Errorf("%s: got %v of what fits", name, r)
 		}
 	}
@@ -98,40 +98,40 @@ func TestCheck_Caps(t *testing.T) {
 func TestCheck_Policy(t *testing.T) {
 	plain := func() *wasm { return (&wasm{}).memory(1).fn("f", void, void, 0) }
 	start := plain()
-	start.start = u(0)
+	start.Start = u(0)
 	imported := func(desc ...byte) *wasm {
 		w := plain()
-		w.imports = [][]byte{cat(str("m"), str("x"), desc)}
+		w.Imports = [][]byte{cat(str("m"), str("x"), desc)}
 		return w
 	}
 	badType := plain()
-	badType.funcs = [][]byte{u(95)}
+	badType.Funcs = [][]byte{u(95)}
 	deep := (&wasm{}).memory(1).fn("f", void, void, 0, op(0x0c, 1))
 	local := (&wasm{}).memory(1).fn("f", oneI, void, 2, op(0x20, 3, 0x1a))
 	unclosed := (&wasm{}).memory(1).fn("f", void, void, 0, op(0x02, 0x40))
-	twice := plain().bytes()
-	twice = append(twice, sec(1, vec(nil))...)
+	twice := plain().Bytes()
+	twice = append(twice, 1, 1, 0) // a type section without types
 	locals := (&wasm{}).memory(1).fn("f", void, void, 130_000_000)
 	for name, tc := range map[string]struct {
 		b    []byte
 		rule string
 	}{
-		"start function":  {start.bytes(), "start function"},
-		"memory import":   {imported(2, 0, 1).bytes(), "memory import"},
-		"table import":    {imported(1, 0x70, 0, 1).bytes(), "table import"},
-		"global import":   {imported(3, 0x7f, 0).bytes(), "global import"},
-		"no memory":       {(&wasm{}).fn("f", void, void, 0).bytes(), "memory count"},
-		"two memories":    {plain().memory(1).bytes(), "memory count"},
-		"reserved export": {plain().fn("wevalr:x", void, void, 0).bytes(), "export name"},
-		"130 M locals":    {locals.bytes(), "locals"},
-		"type index":      {badType.bytes(), "type index"},
-		"label":           {deep.bytes(), "label"},
-		"local":           {local.bytes(), "local index"},
-		"unclosed block":  {unclosed.bytes(), "length"},
+		"start function":  {start.Bytes(), "start function"},
+		"memory import":   {imported(2, 0, 1).Bytes(), "memory import"},
+		"table import":    {imported(1, 0x70, 0, 1).Bytes(), "table import"},
+		"global import":   {imported(3, 0x7f, 0).Bytes(), "global import"},
+		"no memory":       {(&wasm{}).fn("f", void, void, 0).Bytes(), "memory count"},
+		"two memories":    {plain().memory(1).Bytes(), "memory count"},
+		"reserved export": {plain().fn("wevalr:x", void, void, 0).Bytes(), "export name"},
+		"130 M locals":    {locals.Bytes(), "locals"},
+		"type index":      {badType.Bytes(), "type index"},
+		"label":           {deep.Bytes(), "label"},
+		"local":           {local.Bytes(), "local index"},
+		"unclosed block":  {unclosed.Bytes(), "length"},
 		"section twice":   {twice, "section order"},
 		"not a module":    {[]byte("#!/bin/sh"), "header"},
 		"empty":           {nil, "header"},
-		"cut short":       {plain().bytes()[:20], "length"},
+		"cut short":       {plain().Bytes()[:20], "length"},
 		// https://github.com/tetratelabs/wazero v1.12.0 panics in the caller of CompileModule.
 		"30 bytes": {unhex("0061736d01000000010401600000030302005f0a0902040010010b02000b"), "type index"},
 		"4 G types": {
@@ -142,7 +142,7 @@ func TestCheck_Policy(t *testing.T) {
 			t.Errorf("%s: got %v, want rule %q", name, r, tc.rule)
 		}
 	}
-	if r := refusal(t, plain().bytes(), meter.Caps{}); r != nil {
+	if r := refusal(t, plain().Bytes(), meter.Caps{}); r != nil {
 		t.Errorf("got %v of a plain module", r)
 	}
 }
@@ -162,22 +162,23 @@ func TestCheck_CompileBombs(t *testing.T) {
 		case "many functions", "values on the stack", "straight": // cheap, however many
 			continue
 		}
-		f := w.bodies[0]
+		f := w.Code[0]
 		for range min(3_000, 30<<20/len(f)) {
-			w.bodies, w.funcs = append(w.bodies, f), append(w.funcs, w.funcs[0])
+			w.Code, w.Funcs = append(w.Code, f), append(w.Funcs, w.Funcs[0])
 		}
-		if r := refusal(t, w.memory(1).bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
+		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
 			t.Errorf("%s: got %v, want it refused for its cost", name, r)
 		}
 	}
 }
 
 func TestCheck_Info(t *testing.T) {
-	w := &wasm{imports: [][]byte{cat(str("m"), str("f"), op(0, 0))}, types: [][]byte{op(0x60, 2, 0x7f, 0x7e, 1, 0x7d)}}
-	w.globals = [][]byte{op(0x7f, 1, 0x41, 0, 0x0b), op(0x7f, 0, 0x41, 0, 0x0b), op(0x70, 1, 0xd0, 0x70, 0x0b)}
-	w.mems = [][]byte{op(1, 2, 9)}
+	w := &wasm{}
+	w.Imports, w.Types = [][]byte{cat(str("m"), str("f"), op(0, 0))}, [][]byte{op(0x60, 2, 0x7f, 0x7e, 1, 0x7d)}
+	w.Globals = [][]byte{op(0x7f, 1, 0x41, 0, 0x0b), op(0x7f, 0, 0x41, 0, 0x0b), op(0x70, 1, 0xd0, 0x70, 0x0b)}
+	w.Memories = [][]byte{op(1, 2, 9)}
 	w.table(1).fn("g", void, oneI, 0, i32(0), op(0xd0, 0x70, 0x26, 0), i64(1))
-	info, err := meter.Check(w.bytes(), meter.Caps{})
+	info, err := meter.Check(w.Bytes(), meter.Caps{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,11 @@ func much() map[string]*wasm {
 	functions := &wasm{}
 	functions.fn("f", void, void, 0)
 	for range 20_000 {
-		functions.funcs, functions.bodies = append(functions.funcs, u(0)), append(functions.bodies, op(2, 0, end))
+		functions.Funcs, functions.Code = append(functions.Funcs, u(0)), append(functions.Code, op(2, 0, end))
 	}
 	globals := (&wasm{}).fn("f", void, void, 0, rep(10_000, 0x10, 1)).fn("g", void, void, 0)
 	for range 300 {
-		globals.globals = append(globals.globals, op(0x7e, 1, 0x42, 0, end))
+		globals.Globals = append(globals.Globals, op(0x7e, 1, 0x42, 0, end))
 	}
 	busy := func(locals, loops int) *wasm {
 		var code []byte
@@ -102,7 +102,7 @@ func compile(tb testing.TB, b []byte) time.Duration {
 func BenchmarkCompile(b *testing.B) {
 	modules := map[string][]byte{"Go guest": gsm8k(b)}
 	for name, w := range much() {
-		modules[name] = w.memory(1).bytes()
+		modules[name] = w.memory(1).Bytes()
 	}
 	for name, raw := range modules {
 		b.Run(name, func(b *testing.B) {

@@ -183,7 +183,7 @@ func compare(t *testing.T, b []byte) (tally string) {
 func seeds(tb testing.TB) [][]byte {
 	tb.Helper()
 	var out [][]byte
-	out = append(out, loops().bytes(), bulkModule().bytes())
+	out = append(out, loops().Bytes(), bulkModule().Bytes())
 	files, _ := filepath.Glob(filepath.Join(fromWazero(tb, specDir), "*.wasm"))
 	for _, f := range files {
 		b, err := os.ReadFile(f)
@@ -299,7 +299,7 @@ func FuzzMutants(f *testing.F) {
 }
 
 func FuzzRewrite(f *testing.F) {
-	f.Add(loops().bytes())
-	f.Add((&wasm{}).memory(1).table(2).fn("f", oneI, oneI, 2, op(0x02, 0x40, 0x20, 0, 0x50, 0x0d, 0, 0x03, 0x40, 0x20, 0, 0xa7, 0x0e, 2, 0, 1, 0, 0x0b, 0x0b, 0x20, 1)).bytes())
+	f.Add(loops().Bytes())
+	f.Add((&wasm{}).memory(1).table(2).fn("f", oneI, oneI, 2, op(0x02, 0x40, 0x20, 0, 0x50, 0x0d, 0, 0x03, 0x40, 0x20, 0, 0xa7, 0x0e, 2, 0, 1, 0, 0x0b, 0x0b, 0x20, 1)).Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) { compare(t, b) })
 }

@@ -43,7 +43,7 @@ func TestRewrite_Fuel(t *testing.T) {
 	w.fn("grow", void, void, 0, i32(2), op(0x40, 0, 0x1a))
 	w.fn("grow too much", void, void, 0, i32(-1), op(0x40, 0, 0x1a))
 	w.fn("table", void, void, 0, op(0xd0, 0x70), i32(100), op(0xfc, 15, 0, 0x1a))
-	module := rewrite(t, w.bytes(), meter.Options{})
+	module := rewrite(t, w.Bytes(), meter.Options{})
 	for name, tc := range map[string]struct {
 		args []uint64
 		want int64
@@ -65,19 +65,20 @@ func TestRewrite_Fuel(t *testing.T) {
 
 func TestRewrite_Reserved(t *testing.T) {
 	export := (&wasm{}).fn("wevalr:fuel", void, void, 0)
-	imports := &wasm{imports: [][]byte{cat(str("wevalr:meter"), str("refill"), op(0, 0))}}
-	imports.types = [][]byte{op(0x60, 1, 0x7f, 1, 0x7e)}
+	imports := &wasm{}
+	imports.Imports = [][]byte{cat(str("wevalr:meter"), str("refill"), op(0, 0))}
+	imports.Types = [][]byte{op(0x60, 1, 0x7f, 1, 0x7e)}
 	// One past what there is: what would be the refill, the fuel, the helpers.
 	call := (&wasm{}).fn("f", void, void, 0, op(0x10, 1))
 	fuel := (&wasm{}).fn("f", void, oneI, 0, op(0x23, 0))
 	ref := (&wasm{}).fn("f", void, void, 0, op(0xd2, 1, 0x1a))
 	table := (&wasm{}).table(70_000).fn("f", void, void, 0)
 	element := (&wasm{}).table(1).fn("f", void, void, 0)
-	element.elems = [][]byte{cat(op(0), i32(0), op(0x0b, 1, 1))}
+	element.Elements = [][]byte{cat(op(0), i32(0), op(0x0b, 1, 1))}
 	exported := (&wasm{}).fn("f", void, void, 0)
-	exported.exports = append(exported.exports, cat(str("fuel"), op(3, 0)))
+	exported.Exports = append(exported.Exports, cat(str("fuel"), op(3, 0)))
 	initial := (&wasm{}).fn("f", void, void, 0)
-	initial.globals = [][]byte{op(0x70, 0, 0xd2, 1, 0x0b)}
+	initial.Globals = [][]byte{op(0x70, 0, 0xd2, 1, 0x0b)}
 	for name, tc := range map[string]struct {
 		w    *wasm
 		rule string
@@ -87,7 +88,7 @@ func TestRewrite_Reserved(t *testing.T) {
 		"ref.func": {ref, "function index"}, "element": {element, "function index"},
 		"exported global": {exported, "export index"}, "initial value": {initial, "function index"},
 	} {
-		_, err := meter.Rewrite(tc.w.bytes(), meter.Options{})
+		_, err := meter.Rewrite(tc.w.Bytes(), meter.Options{})
 		var r *meter.Refusal
 		if !errors.As(err, &r) || r.Rule != tc.rule || r.Offset == 0 {
 			t.Errorf("%s: got %v, want a refusal of the %s with its place", name, err, tc.rule)
@@ -97,7 +98,7 @@ func TestRewrite_Reserved(t *testing.T) {
 
 func TestRewrite_TableIsClamped(t *testing.T) {
 	w := (&wasm{}).table(1).fn("f", oneI, oneI, 0, op(0xd0, 0x70, 0x20, 0, 0xa7, 0xfc, 15, 0, 0xac))
-	module := rewrite(t, w.bytes(), meter.Options{MaxTable: 100})
+	module := rewrite(t, w.Bytes(), meter.Options{MaxTable: 100})
 	for n, want := range map[uint64]int64{99: 1, 100: -1} {
 		res, _, err := run(t, engines()["compiler"], module, new(tank), "f", n)
 		if err != nil || int64(res[0]) != want {
@@ -107,7 +108,7 @@ func TestRewrite_TableIsClamped(t *testing.T) {
 }
 
 func TestRewrite_Deterministic(t *testing.T) {
-	raw := loops().bytes()
+	raw := loops().Bytes()
 	a, b := rewrite(t, raw, meter.Options{}), rewrite(t, bytes.Clone(raw), meter.Options{})
 	if !bytes.Equal(a, b) {
 		t.Error("two outputs differ")
@@ -120,7 +121,7 @@ func TestRewrite_DepthIsGivenBack(t *testing.T) {
 	w.fn("ways", oneI, oneI, 0, i64(1), op(0x10, 1, 0x1a), // any call
 		op(0x02, 0x40, 0x02, 0x40, 0x02, 0x40, 0x20, 0, 0xa7, 0x0e, 2, 0, 1, 2, 0x0b), i64(10), op(0x0f, 0x0b), i64(11), op(0x0c, 1, 0x0b), i64(12))
 	ctx := context.Background()
-	m := instantiate(t, rewrite(t, w.bytes(), meter.Options{}), new(tank))
+	m := instantiate(t, rewrite(t, w.Bytes(), meter.Options{}), new(tank))
 	depth := m.ExportedGlobal(meter.DepthExport)
 	got := map[uint64]uint64{}
 	for n := range uint64(3) {
@@ -224,10 +225,10 @@ func TestBake_StartsWhereTheImageWasTaken(t *testing.T) {
 func TestBake_Refuses(t *testing.T) {
 	plain := func() *wasm { return (&wasm{}).memory(1).fn("f", void, void, 0) }
 	start := plain()
-	start.start = u(0)
+	start.Start = u(0)
 	drops := (&wasm{}).memory(1).fn("f", void, void, 0, i32(0), i32(0), i32(0), op(0xfc, 8, 0, 0))
-	drops.data = [][]byte{op(1, 0)}
-	drops.count = true
+	drops.Data = [][]byte{op(1, 0)}
+	drops.DataCount = true
 	page := make([]byte, 64<<10)
 	for name, tc := range map[string]struct {
 		w       *wasm
@@ -242,11 +243,11 @@ func TestBake_Refuses(t *testing.T) {
 		"no memory":      {(&wasm{}).fn("f", void, void, 0), page, nil},
 	} {
 		var r *meter.Refusal
-		if _, err := meter.Bake(tc.w.bytes(), tc.image, tc.globals); !errors.As(err, &r) {
+		if _, err := meter.Bake(tc.w.Bytes(), tc.image, tc.globals); !errors.As(err, &r) {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
 	}
-	if _, err := meter.Bake(plain().bytes(), page, nil); err != nil {
+	if _, err := meter.Bake(plain().Bytes(), page, nil); err != nil {
 		t.Errorf("got %v of a plain module", err)
 	}
 }

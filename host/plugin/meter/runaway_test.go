@@ -35,7 +35,7 @@ func runaways(depth int) map[string]runaway {
 		"recursion by a table": {
 			func() *wasm {
 				w := (&wasm{}).table(1).fn("f", void, void, 0, i32(0), op(0x11, 0, 0))
-				w.elems = append(w.elems, cat(op(0), i32(0), op(end, 1, 0)))
+				w.Elements = append(w.Elements, cat(op(0), i32(0), op(end, 1, 0)))
 				return w
 			}(), errDepth,
 		},
@@ -59,9 +59,10 @@ func runaways(depth int) map[string]runaway {
 		},
 		"memory.init in a row": {
 			func() *wasm {
-				w := (&wasm{count: true}).memory(1024).fn("f", void, void, 0,
+				w := (&wasm{}).memory(1024).fn("f", void, void, 0,
 					bytes.Repeat(cat(i32(0), i32(0), i32(16<<20), op(0xfc, 8, 0, 0)), 300))
-				w.data = [][]byte{cat(op(1), u(16<<20), make([]byte, 16<<20))}
+				w.DataCount = true
+				w.Data = [][]byte{cat(op(1), u(16<<20), make([]byte, 16<<20))}
 				return w
 			}(), errFuel,
 		},
@@ -80,8 +81,8 @@ func runaways(depth int) map[string]runaway {
 		"calls by a table": {
 			func() *wasm {
 				w := (&wasm{}).table(1).fn("f", void, void, 0, op(loop, 0x40), bytes.Repeat(cat(i32(0), op(0x11, 1, 0)), 10), op(br, 0, end)).fn("g", void, void, 0)
-				w.types[1] = w.types[0]
-				w.elems = append(w.elems, cat(op(0), i32(0), op(end, 1, 1)))
+				w.Types[1] = w.Types[0]
+				w.Elements = append(w.Elements, cat(op(0), i32(0), op(end, 1, 1)))
 				return w
 			}(), errFuel,
 		},
@@ -94,7 +95,7 @@ func runaways(depth int) map[string]runaway {
 		"roots": {
 			func() *wasm {
 				w := (&wasm{}).fn("f", void, void, 0, op(0x44, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x21, 0, loop, 0x40), bytes.Repeat(op(0x20, 0, 0x9f, 0x21, 0), 10), op(br, 0, end))
-				w.bodies[0] = cat(u(int(w.bodies[0][0])+2), op(1, 1, 0x7c), w.bodies[0][2:])
+				w.Code[0] = cat(u(int(w.Code[0][0])+2), op(1, 1, 0x7c), w.Code[0][2:])
 				return w
 			}(), errFuel,
 		},
@@ -138,7 +139,7 @@ func divisions(n int) []byte {
 func TestRewrite_Runaway(t *testing.T) {
 	const depth = 1_900
 	for name, tc := range runaways(depth) {
-		raw := tc.w.bytes()
+		raw := tc.w.Bytes()
 		for engine, cfg := range engines() {
 			tank := &tank{budget: 50_000_000}
 			if engine == "interpreter" {
@@ -165,7 +166,7 @@ func BenchmarkRunaway(b *testing.B) {
 			var gaps []time.Duration
 			for range b.N {
 				t := &tank{quantum: quantum, budget: 50_000_000, clock: cpu}
-				m := instantiate(b, rewrite(b, shapes[name].w.bytes(), meter.Options{}), t)
+				m := instantiate(b, rewrite(b, shapes[name].w.Bytes(), meter.Options{}), t)
 				_, err := m.ExportedFunction("f").Call(context.Background())
 				if want := shapes[name].want; !errors.Is(err, want) {
 					b.Fatalf("got %v, want %v", err, want)
