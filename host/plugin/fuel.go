@@ -47,7 +47,8 @@ type tank struct {
 	granted int64
 }
 
-// used is exact for calls that returned; else it runs ahead by less than one pass through a function.
+// used is exact for calls that returned. Else it runs ahead by less than one pass through a function, or
+// behind by less than a quantum.
 func (t *tank) used() uint64 {
 	if t.gauge == nil {
 		return 0

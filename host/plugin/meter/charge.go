@@ -20,13 +20,14 @@ type edit struct {
 type editKind byte
 
 const (
-	editCharge  editKind = iota // units of fuel
-	editEnter                   // the same at a function's entry
-	editCall                    // a call of another index
-	editRefFunc                 // the same for ref.func
-	editGlobal                  // global.get in its place
-	editLeave                   // return becomes a branch, so that depth is given back
-	editHelper                  // a call of a helper before an instruction
+	editCharge       editKind = iota // units of fuel
+	editEnter                        // the same at a function's entry
+	editCall                         // a call of another index
+	editCallIndirect                 // a call by a table
+	editRefFunc                      // the same for ref.func
+	editGlobal                       // global.get in its place
+	editLeave                        // return becomes a branch, so that depth is given back
+	editHelper                       // a call of a helper before an instruction
 )
 
 // charger finds out what to change in a function: where code must be charged and how much, and
@@ -47,6 +48,17 @@ type charger struct {
 	total int64
 	// What total was at the last charge with a check that every way to here has passed.
 	looked int64
+}
+
+// charged counts the charges after the function's entry. A local saves each of them a store; each call costs one.
+func (x *rewriter) charged() int {
+	n := 0
+	for _, e := range x.edits {
+		if e.kind == editCharge && e.units != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // begin starts a charge of its own.
@@ -73,6 +85,7 @@ func (x *rewriter) charges(i int) *Refusal {
 	x.back = c.back
 	x.edits[0].check = x.calls > 0 || c.total > smallLeaf
 	x.exit = x.calls > 0 && c.total > longExit
+	x.holds = x.charged() > x.calls
 	x.frame = 1 + int64(w.locals/localsPerDepth) + (c.total+int64(x.calls)*smallLeaf)/codePerDepth
 	return w.r.err
 }
@@ -205,6 +218,7 @@ func (c *charger) replace() {
 		add(editCall, in.at, in.end, in.index)
 	case opCallIndirect:
 		c.call()
+		add(editCallIndirect, in.at, in.end, 0)
 	case opRefFunc:
 		if g, ok := c.reference(in.index); ok {
 			add(editGlobal, in.at, in.end, g)

@@ -14,8 +14,9 @@
 //
 // The count is exact for every call that returns. It runs ahead by at most one pass through a
 // function's code, since code is charged when it is certain to run, not when it runs: that is what a
-// trap, a host function and the refill import may see. The same module with the same input burns the
-// same fuel, on any engine.
+// trap, a host function and the refill import may see. A trap may also leave out what has run since fuel
+// was last looked at, at most a quantum: functions that charge more often than they call count in a
+// local. The same module with the same input burns the same fuel, on any engine.
 //
 // Fuel is looked at when a function is entered, at the end of one that calls, at each turn of a loop,
 // every 8,192 instructions of code without one, and every 256 KiB of memory.fill, copy and init.

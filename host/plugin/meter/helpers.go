@@ -5,6 +5,8 @@ type asm struct {
 	x      *rewriter
 	b      []byte
 	locals []byte // local groups; nil = none
+	// own is one more than the local that holds the fuel meanwhile; 0 = the global does.
+	own uint32
 }
 
 func (x *rewriter) asm() asm { return asm{x: x} }
@@ -47,12 +49,47 @@ func (a asm) add(global uint32, v int64) asm {
 	return a.get(global).i64(v).op(opI64Add).set(global)
 }
 
-// charge takes units of fuel, or gives some back.
-func (a asm) charge(units int64) asm {
-	if units == 0 {
+// level puts what is left of the fuel on the stack, and keep takes it from there.
+func (a asm) level() asm {
+	if a.own == 0 {
+		return a.get(a.x.fuel)
+	}
+	a.b = appendU32(append(a.b, opLocalGet), a.own-1)
+	return a
+}
+
+func (a asm) keep() asm {
+	if a.own == 0 {
+		return a.set(a.x.fuel)
+	}
+	a.b = appendU32(append(a.b, opLocalSet), a.own-1)
+	return a
+}
+
+// lend brings the fuel to the global, for what runs next, and back takes it from there.
+func (a asm) lend() asm {
+	if a.own == 0 {
 		return a
 	}
-	return a.add(a.x.fuel, -units)
+	return a.level().set(a.x.fuel)
+}
+
+func (a asm) back() asm {
+	if a.own == 0 {
+		return a
+	}
+	return a.get(a.x.fuel).keep()
+}
+
+// charge takes units of fuel, or gives some back.
+func (a asm) charge(units int64) asm {
+	switch {
+	case units > 0:
+		return a.level().i64(units).op(opI64Sub).keep()
+	case units < 0:
+		return a.level().i64(-units).op(opI64Add).keep()
+	}
+	return a
 }
 
 // spend takes fuel, and depth, and looks at what is left; 0 only looks. Where anything is below zero it
@@ -67,11 +104,11 @@ func (a asm) spend(units, depth int64, header bool) asm {
 	if depth != 0 {
 		a = a.add(a.x.depth, -depth)
 	}
-	a = a.get(a.x.fuel)
+	a = a.level()
 	if depth != 0 {
 		a = a.get(a.x.depth).op(opI64Or)
 	}
-	a = a.i64(0).op(opI64LtS, opIf, typeEmpty).i64(units).i64(depth).call(a.x.slow).op(opBr, 1, opEnd)
+	a = a.i64(0).op(opI64LtS, opIf, typeEmpty).lend().i64(units).i64(depth).call(a.x.slow).back().op(opBr, 1, opEnd)
 	if !header {
 		a = a.op(opEnd)
 	}

@@ -84,6 +84,7 @@ type rewriter struct {
 	calls int   // instructions that call
 	frame int64 // units of depth that it holds
 	exit  bool  // look at fuel at its end
+	holds bool  // its fuel is in a local
 }
 
 // Rewrite returns the module with fuel, depth and bounded tables. The module must be valid; what

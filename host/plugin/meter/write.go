@@ -34,12 +34,16 @@ func (x *rewriter) code() ([]byte, *Refusal) {
 	return out, nil
 }
 
-// write appends the rewritten body of own function i. A function that calls is wrapped in a block
-// whose end gives its depth back.
+// write appends the rewritten body of own function i. Where something must be given back at its end it is
+// wrapped in a block: depth, by one that calls, and fuel, by one that holds it.
 func (x *rewriter) write(dst []byte, i int) []byte {
 	a := asm{x: x, b: dst}
 	last := x.bodies[i].pos
 	calls := x.calls > 0
+	if x.holds {
+		a, last = a.hold(i)
+	}
+	wrapped := calls || x.holds
 	for k := range x.edits {
 		e := &x.edits[k]
 		a.b = append(a.b, x.b[last:e.at]...)
@@ -55,7 +59,7 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 			} else {
 				a = a.charge(e.units)
 			}
-			if calls {
+			if wrapped {
 				a = a.op(opBlock)
 				a.b = append(a.b, x.resultType(i)...)
 			}
@@ -70,19 +74,23 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 				a = a.charge(units)
 			}
 		case editCall:
-			a = a.call(x.function(e.index))
+			a = a.lend().call(x.function(e.index)).back()
+		case editCallIndirect:
+			a = a.lend()
+			a.b = append(a.b, x.b[e.at:e.end]...)
+			a = a.back()
 		case editRefFunc:
 			a.b = appendU32(append(a.b, opRefFunc), x.function(e.index))
 		case editGlobal:
 			a = a.get(e.index)
 		case editLeave:
-			if !calls {
+			if !wrapped {
 				a.b = append(a.b, x.b[e.at:e.end]...)
 				break
 			}
 			a.b = appendU32(append(a.b, opBr), e.index)
 		case editHelper:
-			a = a.call(e.index)
+			a = a.lend().call(e.index).back()
 		}
 	}
 	a.b = append(a.b, x.b[last:x.bodies[i].end]...)
@@ -91,9 +99,23 @@ func (x *rewriter) write(dst []byte, i int) []byte {
 		if x.exit {
 			a = a.spend(0, 0, false)
 		}
-		a = a.op(opEnd)
+	}
+	if wrapped {
+		a = a.lend().op(opEnd)
 	}
 	return a.b
+}
+
+// hold gives own function i a local that holds the fuel, and says where its code begins.
+func (a asm) hold(i int) (with asm, code int) {
+	x := a.x
+	code = x.edits[0].at
+	r := reader{b: x.b, pos: x.bodies[i].pos, end: code}
+	a.b = appendU32(a.b, r.u32()+1)
+	a.b = append(a.b, x.b[r.pos:code]...)
+	a = a.op(1, byte(I64))
+	a.own = uint32(x.body.locals) + 1
+	return a.back(), code
 }
 
 // resultType is the block type with the results of own function i.
