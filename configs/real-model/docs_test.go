@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/wevalr/wevalr/configs/internal/evaltest"
 )
 
 // ours is what the blocks say that are run here.
@@ -29,21 +31,9 @@ func TestDocs_FiveMinutes(t *testing.T) {
 		script += block
 	}
 	root := t.TempDir()
-	for from, to := range map[string]string{
-		"../../configs": "main/configs", "../../plugins": "main/plugins", "../../../shared/data/gsm8k": "shared/data/gsm8k",
-	} {
-		if err := os.CopyFS(filepath.Join(root, to), os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join("../..", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(root, "main", name), b, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	evaltest.Checkout(t, filepath.Join(root, "main"))
+	if err := os.CopyFS(filepath.Join(root, "shared/data/gsm8k"), os.DirFS("../../../shared/data/gsm8k")); err != nil {
+		t.Fatal(err)
 	}
 	eval := filepath.Join(root, "main/configs/real-model/eval.toml")
 	b, err := os.ReadFile(eval)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/wevalr/wevalr/configs/internal/evaltest"
 )
 
 // patience is how long a test waits for anything; 20 answers take two and a half minutes on a quiet core.
@@ -26,28 +25,7 @@ const patience = 30 * time.Minute
 
 var wevalr string // the built binary
 
-func TestMain(m *testing.M) { os.Exit(test(m)) }
-
-func test(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "wevalr-real-model-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer os.RemoveAll(dir)
-	wevalr = filepath.Join(dir, "wevalr")
-	if out, err := exec.Command("go", "build", "-o", wevalr, "../../cmd/wevalr").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
-		return 2
-	}
-	code := m.Run()
-	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
+func TestMain(m *testing.M) { os.Exit(evaltest.Main(m, &wevalr)) }
 
 // long is .ci/run's long mode, with the whole of each case.
 func long() bool { return os.Getenv("WEVALR_LONG") == "1" }
@@ -78,24 +56,18 @@ type model struct {
 	*exec.Cmd
 	port string
 	log  bytes.Buffer
-	done chan struct{}
+	done <-chan struct{}
 }
 
 // serve starts the model server on a port, "" for any, and waits until it answers.
 func serve(t *testing.T, port string) *model {
 	t.Helper()
 	if port == "" {
-		port = freePort(t)
+		port = evaltest.FreePort(t)
 	}
-	m := &model{Cmd: exec.Command(python(t), "serve.py", "--port", port), port: port, done: make(chan struct{})}
+	m := &model{Cmd: exec.Command(python(t), "serve.py", "--port", port), port: port}
 	m.Stdout, m.Stderr = &m.log, &m.log
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(m.done)
-		_ = m.Wait()
-	}()
+	m.done = evaltest.Start(t, m.Cmd)
 	t.Cleanup(func() {
 		m.kill()
 		if t.Failed() {
@@ -126,44 +98,20 @@ func (m *model) kill() {
 	<-m.done
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // process is a wevalr that was started.
 type process struct {
 	*exec.Cmd
 	t              *testing.T
 	stdout, stderr bytes.Buffer
-	done           chan struct{}
+	done           <-chan struct{}
 }
 
 // start starts wevalr; its runs are below out.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(wevalr, args...), t: t, done: make(chan struct{})}
+	p := &process{Cmd: exec.Command(wevalr, args...), t: t}
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.Wait()
-	}()
-	t.Cleanup(func() { // the warden sweeps what a killed wevalr leaves
-		_ = p.Process.Kill()
-		<-p.done
-	})
+	p.done = evaltest.Start(t, p.Cmd)
 	return p
 }
 

@@ -3,13 +3,14 @@ package verifiers_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/wevalr/wevalr/configs/internal/evaltest"
 )
 
 // ours is what the blocks say that are run here, and not where there is no verifiers.
@@ -30,21 +31,8 @@ func TestDocs_FiveMinutes(t *testing.T) {
 	if len(blocks) < 4 {
 		t.Fatalf("docs/verifiers.md has %d blocks for this test", len(blocks)-1)
 	}
-	root, dir, port := repo(t), t.TempDir(), freePort(t)
-	for _, name := range []string{"configs", "plugins"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(root, name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(root, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, port := t.TempDir(), evaltest.FreePort(t)
+	evaltest.Checkout(t, dir)
 	eval := filepath.Join(dir, "configs/verifiers/eval.toml")
 	b, err := os.ReadFile(eval)
 	if err != nil {
@@ -70,20 +58,6 @@ func TestDocs_FiveMinutes(t *testing.T) {
 			t.Errorf("no %q in what the commands print:\n%s", want, out)
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // The page says which versions are tested; versions.txt and the requirements agree with it.

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/wevalr/wevalr/configs/internal/evaltest"
 )
 
 // patience is how long a test waits for anything: starting Python on a busy machine takes its time.
@@ -32,27 +32,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "router" {
 		os.Exit(router(os.Args[2], os.Args[3]))
 	}
-	os.Exit(test(m))
-}
-
-func test(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "wevalr-verifiers-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer os.RemoveAll(dir)
-	wevalr = filepath.Join(dir, "wevalr")
-	if out, err := exec.Command("go", "build", "-o", wevalr, "../../cmd/wevalr").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
-		return 2
-	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(evaltest.Main(m, &wevalr))
 }
 
 // version is a line of versions.txt.
@@ -197,7 +177,7 @@ type process struct {
 	t              *testing.T
 	eval           *eval
 	stdout, stderr bytes.Buffer
-	done           chan struct{}
+	done           <-chan struct{}
 }
 
 // result is how a wevalr ended.
@@ -227,21 +207,11 @@ type summary struct {
 // start starts wevalr in the eval's folder.
 func (e *eval) start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(wevalr, args...), t: t, eval: e, done: make(chan struct{})}
+	p := &process{Cmd: exec.Command(wevalr, args...), t: t, eval: e}
 	p.Dir = e.dir
 	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+filepath.Join(repo(t), "configs/verifiers/testdata"))
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.Wait()
-	}()
-	t.Cleanup(func() { // the warden sweeps what a killed wevalr leaves
-		_ = p.Process.Kill()
-		<-p.done
-	})
+	p.done = evaltest.Start(t, p.Cmd)
 	return p
 }
 
