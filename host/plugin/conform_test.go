@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
@@ -20,7 +21,7 @@ func TestConform(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := load(t, newEngine(t), Spec{
-		Source: filepath.Join(repo(t), "testplugins/conform-go"), Options: map[string]any{"greeting": "good day"},
+		Source: filepath.Join(hosttest.Root(t), "testplugins/conform-go"), Options: map[string]any{"greeting": "good day"},
 		Grants: Grants{Env: &EnvGrant{Sampling: []string{"temperature"}}, FS: map[string]string{"dataset": dataset}},
 	})
 	if tasks := allTasks(t, p); len(tasks) != 3 || fmt.Sprint(tasks[2].Data["nested"]) != "map[list:[1 2.5 x <nil> true]]" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/plugins/abi"
 	"github.com/wevalr/wevalr/plugins/sdk/codec"
 )
@@ -105,7 +106,7 @@ func loadSource(tb testing.TB, g *guest, folder string) *Plugin {
 	if g != nil {
 		return loadGuest(tb, g)
 	}
-	return load(tb, newEngine(tb), Spec{Source: filepath.Join(repo(tb), folder)})
+	return load(tb, newEngine(tb), Spec{Source: filepath.Join(hosttest.Root(tb), folder)})
 }
 
 // residentMiB is the process's resident memory after a collection, 0 where it cannot be told.
@@ -256,7 +257,7 @@ func (t *times) median() float64 {
 func BenchmarkLoad(b *testing.B) {
 	needBuild(b)
 	e := newEngine(b)
-	spec := Spec{Source: filepath.Join(repo(b), "plugins/gsm8k"), Grants: Grants{FS: map[string]string{"dataset": b.TempDir()}}}
+	spec := Spec{Source: filepath.Join(hosttest.Root(b), "plugins/gsm8k"), Grants: Grants{FS: map[string]string{"dataset": b.TempDir()}}}
 	first := load(b, e, spec)
 	var took times
 	for b.Loop() {

@@ -13,25 +13,9 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
-
-// repo is the checkout's root.
-func repo(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-	}
-}
 
 func needBuild(t testing.TB) {
 	t.Helper()
@@ -43,7 +27,7 @@ func needBuild(t testing.TB) {
 // TestShipped builds the shipped plugins from their folders and drives them.
 func TestShipped(t *testing.T) {
 	needBuild(t)
-	root, e := repo(t), newEngine(t)
+	root, e := hosttest.Root(t), newEngine(t)
 	dataset := t.TempDir()
 	for name, text := range map[string]string{
 		"test.jsonl":  `{"question": "1+1?", "answer": "it is\n#### 2"}` + "\n",
@@ -151,7 +135,7 @@ func TestBestOfN(t *testing.T) {
 	needBuild(t)
 	e := newEngine(t)
 	grants := Grants{Env: &EnvGrant{Sampling: []string{"temperature"}}}
-	dir := filepath.Join(repo(t), "testplugins/best-of-n")
+	dir := filepath.Join(hosttest.Root(t), "testplugins/best-of-n")
 	p := load(t, e, Spec{Source: dir, Grants: grants})
 	task := abi.RolloutRequest{Task: abi.Task{Key: "k", Data: map[string]any{"q": int64(1)}}, Seed: 7}
 
@@ -215,7 +199,7 @@ func dying(after int) *fakeEnv {
 
 func TestBuild_Warm(t *testing.T) {
 	needBuild(t)
-	dir := filepath.Join(repo(t), "plugins/arith")
+	dir := filepath.Join(hosttest.Root(t), "plugins/arith")
 	b := &Builder{CacheDir: filepath.Join(t.TempDir(), "cache")}
 	first, err := b.Build(context.Background(), dir)
 	if err != nil {

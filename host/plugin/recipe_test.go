@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/plugins"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -49,7 +50,7 @@ func TestBuilder_Build_Script(t *testing.T) {
 		t.Errorf("a changed script: %v", err)
 	}
 	// The interpreter that wevalr carries as sources is the one of the checkout.
-	shipped, err := (&Builder{}).Build(context.Background(), filepath.Join(repo(t), "plugins/script"))
+	shipped, err := (&Builder{}).Build(context.Background(), filepath.Join(hosttest.Root(t), "plugins/script"))
 	if err != nil || !strings.HasPrefix(string(shipped.Module), string(other.Module[:len(other.Module)-2000])) {
 		t.Errorf("the interpreter differs from plugins/script: %v", err)
 	}
@@ -61,7 +62,7 @@ func TestBuilder_Build_Script(t *testing.T) {
 
 func TestInterpreterMod_IsWevalrsOwn(t *testing.T) {
 	for file, text := range map[string]string{"go.mod": plugins.InterpreterMod, "go.sum": plugins.InterpreterSum} {
-		b, err := os.ReadFile(filepath.Join(repo(t), file))
+		b, err := os.ReadFile(filepath.Join(hosttest.Root(t), file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,12 +82,12 @@ func TestBuilder_Build_OtherLanguages(t *testing.T) {
 			if _, err := exec.LookPath(command); err != nil {
 				t.Skipf("%s is not here", command)
 			}
-			p := load(t, e, Spec{Source: filepath.Join(repo(t), "testplugins", name)})
+			p := load(t, e, Spec{Source: filepath.Join(hosttest.Root(t), "testplugins", name)})
 			if tasks := allTasks(t, p); len(tasks) != 3 {
 				t.Errorf("%d tasks, want 3", len(tasks))
 			}
 			b := &Builder{CacheDir: e.CacheDir()}
-			if built, err := b.Build(context.Background(), filepath.Join(repo(t), "testplugins", name)); err != nil || !built.Cached {
+			if built, err := b.Build(context.Background(), filepath.Join(hosttest.Root(t), "testplugins", name)); err != nil || !built.Cached {
 				t.Errorf("again: %v", err)
 			}
 		})

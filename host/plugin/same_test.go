@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/plugins/abi"
 	"github.com/wevalr/wevalr/testplugins/wasm"
 )
@@ -94,8 +95,8 @@ func sameScores(t *testing.T, cache string, interpreter, backwards bool) []strin
 		sets = append(
 			sets,
 			// Looks at clock, randomness, files and its own state.
-			set{filepath.Join(repo(t), "testplugins/conform-go"), "world", Grants{FS: map[string]string{"dataset": dataset(t)}, Env: &EnvGrant{Sampling: []string{"temperature"}}}},
-			set{filepath.Join(repo(t), "plugins/gsm8k"), "flexible", Grants{FS: map[string]string{"dataset": dataset(t)}}},
+			set{filepath.Join(hosttest.Root(t), "testplugins/conform-go"), "world", Grants{FS: map[string]string{"dataset": dataset(t)}, Env: &EnvGrant{Sampling: []string{"temperature"}}}},
+			set{filepath.Join(hosttest.Root(t), "plugins/gsm8k"), "flexible", Grants{FS: map[string]string{"dataset": dataset(t)}}},
 		)
 	}
 	var lines []string
@@ -193,7 +194,7 @@ func TestShipped_SelfCheck(t *testing.T) {
 	needBuild(t)
 	e := newEngine(t)
 	for name, scorer := range map[string]string{"exact-match": "match", "numeric": "correct", "multiple-choice": "correct"} {
-		p := load(t, e, Spec{Source: filepath.Join(repo(t), "plugins", name)})
+		p := load(t, e, Spec{Source: filepath.Join(hosttest.Root(t), "plugins", name)})
 		if p.manifest.scorer(scorer) == nil {
 			scorer = p.Scorers()[0].Name
 		}

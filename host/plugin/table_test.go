@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/plugin/meter"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -16,7 +17,7 @@ import (
 // The table of imports is the one of abi.wat, and says of each which capability it takes: there is no
 // other way for a guest to ask for anything.
 func TestImports_AreTotal(t *testing.T) {
-	wat, err := os.ReadFile(filepath.Join(repo(t), "plugins/abi/abi.wat"))
+	wat, err := os.ReadFile(filepath.Join(hosttest.Root(t), "plugins/abi/abi.wat"))
 	if err != nil {
 		t.Fatal(err)
 	}

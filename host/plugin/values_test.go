@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/wevalr/wevalr/host/internal/hosttest"
 	"github.com/wevalr/wevalr/host/scan"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -79,7 +80,7 @@ func TestTasks_LongPrompt(t *testing.T) {
 	}
 	needBuild(t)
 	tasks[0].Target = "42"
-	m := load(t, e, Spec{Source: filepath.Join(repo(t), "plugins/exact-match")})
+	m := load(t, e, Spec{Source: filepath.Join(hosttest.Root(t), "plugins/exact-match")})
 	if got := scoreOf(t, m, "match", tasks[0], "42"); got != 1 {
 		t.Errorf("exact-match: %v, want 1", got)
 	}

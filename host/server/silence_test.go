@@ -41,11 +41,11 @@ func stalled(t *testing.T, s *Server, err error) *StalledError {
 // stall_after counts silence, not time; one silent rollout of a living server ends alone.
 func TestServer_StallAfter(t *testing.T) {
 	sp := spec(t, "ipc", script{})
-	sp.StallAfter = 400 * time.Millisecond
+	sp.StallAfter = 1500 * time.Millisecond // a busy machine may well be silent for a tenth of it
 	s := start(t, sp)
 	ch := send(context.Background(), s, task{Do: "stream", Name: "slow"})
 	run(t, s, task{Do: "wait", When: 1})
-	nudge(t, s, 12, 50*time.Millisecond) // longer than stall_after
+	nudge(t, s, 12, 150*time.Millisecond) // longer than stall_after
 	select {
 	case e := <-ch:
 		t.Fatalf("ended in spite of its deltas: %v", e.err)
