@@ -97,11 +97,11 @@ func try(cfg wazero.RuntimeConfig, b []byte, rewrite rewriter) (o outcome, err e
 
 // lax says that the engine takes what the specification does not: any byte after the first of a
 // vector instruction's number, any byte for the type of an imported table or of a constant null, any unused bits of an
-// integer, a data count that is cut short; and exnref, of a proposal that is not in core 2.0.
+// integer, a data count that is cut short; and the references of proposals that are not in core 2.0.
 func lax(err error) bool {
 	var r *meter.Refusal
 	return errors.As(err, &r) && (r.Rule == "opcode" && strings.HasPrefix(r.Saw, "0xfd") ||
-		r.Rule == "reference type" && r.Section != "code" || r.Rule == "value type" && r.Saw == "type 0x69" ||
+		r.Rule == "reference type" && r.Section != "code" || r.Rule == "value type" && slices.Contains([]string{"type 0x63", "type 0x64", "type 0x69"}, r.Saw) ||
 		r.Rule == "integer" || r.Section == "data count")
 }
 
