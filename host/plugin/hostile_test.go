@@ -171,7 +171,7 @@ func nothingLeft(t *testing.T, e *Engine, goroutines int) {
 	e.slabs.pending.Wait()
 	var kept int64 // memories without an instance, cleared
 	for _, s := range e.slabs.kept {
-		kept += int64(s.top)
+		kept += int64(s.had)
 	}
 	for _, s := range []struct {
 		name string

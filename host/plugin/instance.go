@@ -137,8 +137,10 @@ func (p *Plugin) initialize(ctx context.Context, in *instance) (abi.InitResponse
 
 func (in *instance) size() uint32 { return in.mod.Memory().Size() }
 
-// weight is about what an instance takes of the host's memory, in bytes.
+// weight is about what an instance needs of the host's memory, in bytes, and held what it takes: its memory may
+// have been another's, who needed more.
 func (in *instance) weight() int64 { return int64(in.slab.top) + 1<<20 }
+func (in *instance) held() int64   { return int64(in.slab.had) + 1<<20 }
 
 // close must not run while a call is in the guest.
 func (in *instance) close() {

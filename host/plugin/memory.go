@@ -27,6 +27,7 @@ type slab struct {
 	buf  []byte // nil after Free
 	size int
 	top  int // what lies above is zero
+	had  int // what lies above takes no memory
 	// cut makes the next Reallocate shrink to so many bytes instead.
 	cut int
 }
@@ -52,8 +53,8 @@ func (l *slabs) get(size int) (*slab, error) {
 	if i := slices.IndexFunc(l.kept, func(s *slab) bool { return len(s.buf) == size }); i >= 0 {
 		s := l.kept[i]
 		l.kept = slices.Delete(l.kept, i, i+1)
-		l.idle.Add(-int64(s.top))
-		return &slab{home: l, buf: s.buf}, nil
+		l.idle.Add(-int64(s.had))
+		return &slab{home: l, buf: s.buf, had: s.had}, nil
 	}
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	if err != nil {
@@ -67,12 +68,12 @@ func (l *slabs) get(size int) (*slab, error) {
 func (l *slabs) put(s *slab) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.idle.Load()+int64(s.top) > l.most {
+	if l.closed || l.idle.Load()+int64(s.had) > l.most {
 		s.unmap()
 		return
 	}
 	l.kept = append(l.kept, s)
-	l.idle.Add(int64(s.top))
+	l.idle.Add(int64(s.had))
 	if len(l.kept) > l.cores {
 		l.drop()
 	}
@@ -81,7 +82,7 @@ func (l *slabs) put(s *slab) {
 // drop gives back the slab that was kept longest.
 func (l *slabs) drop() {
 	l.kept[0].unmap()
-	l.idle.Add(-int64(l.kept[0].top))
+	l.idle.Add(-int64(l.kept[0].had))
 	l.kept = slices.Delete(l.kept, 0, 1)
 }
 
@@ -107,7 +108,7 @@ func (s *slab) Reallocate(size uint64) []byte {
 		return nil
 	default:
 		s.size = int(size)
-		s.top = max(s.top, s.size)
+		s.top, s.had = max(s.top, s.size), max(s.had, s.size)
 	}
 	return s.buf[:s.size:s.size]
 }
@@ -115,18 +116,26 @@ func (s *slab) Reallocate(size uint64) []byte {
 // Free implements experimental.LinearMemory. Once is enough. What takes long is not waited for: a call that
 // has been stopped is over.
 func (s *slab) Free() {
-	was := &slab{home: s.home, buf: s.buf, top: s.top}
+	was := *s
 	if s.buf = nil; was.buf == nil {
 		return
 	}
-	if was.top <= largeFrom {
+	if was.had <= largeFrom {
 		was.unmap()
 		return
 	}
 	s.home.pending.Go(func() {
 		wipe(was.buf[:was.top])
-		s.home.put(was)
+		s.home.put(&was)
 	})
+}
+
+// trim gives back the memory above n, whole pages, and top or more.
+func (s *slab) trim(n int) {
+	if s.had > n {
+		_ = unix.Madvise(s.buf[n:s.had], unix.MADV_DONTNEED) // pages that are ours
+		s.had = n
+	}
 }
 
 func (s *slab) unmap() { _ = unix.Munmap(s.buf) } // it is what Mmap gave

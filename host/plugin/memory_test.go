@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // A memory grows where it is, up to its limit, and is zero above what it was cut back to.
@@ -111,4 +113,40 @@ func TestSlabs_Kept(t *testing.T) {
 	kept(1) // within the budget
 	l.close()
 	kept(0)
+}
+
+// An instance that is held over waits has no more than what is counted for it, whoever had its memory before; one
+// that scores has it all, which counts while it is idle.
+func TestSlabs_Had(t *testing.T) {
+	const had = 32 << 20
+	p := loadGuest(t, scoring(score("1")))
+	l := &p.engine.slabs
+	keep := func() {
+		p.pool.drain(p.engine)
+		touched(t, l, p.limits.MemoryMiB<<20, had).Free()
+		l.pending.Wait()
+	}
+	keep()
+	in, err := p.ownInstance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.kept) != 0 || in.held() > p.weight.Load()+1<<20 {
+		t.Errorf("%d memories are kept; the instance holds %d bytes, of which %d count", len(l.kept), in.held(), p.weight.Load())
+	}
+	memory := in.slab.Reallocate(had)
+	if bytes.ContainsFunc(memory, func(r rune) bool { return r == 7 }) {
+		t.Error("what was given back is not zero")
+	}
+	in.close()
+	l.close()
+	l.closed = false
+
+	keep()
+	if got := scoreOf(t, p, "any", abi.Task{}, ""); got != 1 {
+		t.Errorf("scored %v", got)
+	}
+	if got, want := p.engine.idle.Load(), int64(had+1<<20); got != want {
+		t.Errorf("%d bytes are idle, want %d", got, want)
+	}
 }

@@ -27,7 +27,7 @@ func (l *pool) take(e *Engine) *instance {
 	}
 	in := l.idle[len(l.idle)-1]
 	l.idle = l.idle[:len(l.idle)-1]
-	e.idle.Add(-in.weight())
+	e.idle.Add(-in.held())
 	return in
 }
 
@@ -35,13 +35,13 @@ func (l *pool) take(e *Engine) *instance {
 func (l *pool) put(e *Engine, in *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	full := len(l.idle) >= e.nCores || e.idle.Load()+in.weight() > e.opt.InstanceBytes
+	full := len(l.idle) >= e.nCores || e.idle.Load()+in.held() > e.opt.InstanceBytes
 	if full || !in.fit() || in.p.isClosed() {
 		in.close()
 		return
 	}
 	l.idle = append(l.idle, in)
-	e.idle.Add(in.weight())
+	e.idle.Add(in.held())
 }
 
 func (l *pool) drain(e *Engine) {
@@ -123,12 +123,17 @@ func (p *Plugin) withBudget(ctx context.Context, f func() error) error {
 	return f()
 }
 
+// ownInstance takes no more memory than is counted for it.
 func (p *Plugin) ownInstance(ctx context.Context) (*instance, error) {
 	if err := acquire(ctx, p.engine.cores, 1); err != nil {
 		return nil, err
 	}
 	defer p.engine.cores.Release(1)
-	return p.ready(ctx)
+	in, err := p.ready(ctx)
+	if err == nil {
+		in.slab.trim(max(in.slab.top, int(p.weight.Load())))
+	}
+	return in, err
 }
 
 // observe notes what an instance has come to weigh.
