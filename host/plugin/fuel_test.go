@@ -74,6 +74,25 @@ func TestImage_Put_Stopped(t *testing.T) {
 	}
 }
 
+// What init cleared of the module's own data is cleared in new instances, too, which come with it.
+func TestImage_Put_ClearedData(t *testing.T) {
+	g := &guest{}
+	answer := func(text string) []byte { // from where _initialize moves it
+		ptr, n := g.Put(text)
+		return i64c(int64(ptr-dataAt+roomAt)<<32 | int64(n))
+	}
+	g.Init, g.Body = answer(`{"ok":{}}`), cat(i32c(dataAt), op(0x2d, 0, 0), expect(0), answer(score("1")))
+	g.Start = cat(i32c(roomAt), i32c(dataAt), i32c(4096), op(0xfc, 0x0a, 0, 0), i32c(0), i32c(0), i32c(bufAt), op(0xfc, 0x0b, 0))
+	p := loadGuest(t, g)
+	if p.written != bufAt || p.image.pages[0] != nil {
+		t.Fatalf("%d bytes come with an instance, want a page, which init cleared", p.written)
+	}
+	p.pool.drain(p.engine)
+	if got := scoreOf(t, p, "any", abi.Task{}, ""); got != 1 {
+		t.Errorf("scored %v", got)
+	}
+}
+
 // A call's clock starts when it has a core: a burst of scores that wait for each other fails none of them.
 func TestScore_ClockStartsOnCore(t *testing.T) {
 	e := newEngine(t)
