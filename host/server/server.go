@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -98,9 +97,11 @@ func (s *Server) spawn(ctx context.Context) error {
 	if s.dir, err = newGenerationDir(); err != nil {
 		return &StartError{Cause: err}
 	}
-	if s.endpoint, err = s.chooseEndpoint(ctx); err != nil {
+	var release func()
+	if s.endpoint, release, err = s.chooseEndpoint(); err != nil {
 		return &StartError{Cause: err}
 	}
+	defer release()
 	if s.logs, err = openLog(s.spec.LogPath); err != nil {
 		return &StartError{Cause: err}
 	}
@@ -160,17 +161,16 @@ func (s *Server) neverReady(ctx context.Context, err error) error {
 	return nr
 }
 
-func (s *Server) chooseEndpoint(ctx context.Context) (string, error) {
+// chooseEndpoint says where the server shall listen. What it reserves is to be released when it does.
+func (s *Server) chooseEndpoint() (endpoint string, release func(), err error) {
 	if s.spec.Transport != "tcp" {
-		return "ipc://" + s.dir.socket(), nil
+		return "ipc://" + s.dir.socket(), func() {}, nil
 	}
-	// The port is free now and nobody promised it: a server that finds it taken says so and exits.
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, release, err := reservePort()
 	if err != nil {
-		return "", fmt.Errorf("a loopback port: %w", err)
+		return "", nil, err
 	}
-	defer l.Close() //nolint:errcheck // nothing was sent on it
-	return "tcp://" + l.Addr().String(), nil
+	return fmt.Sprintf("tcp://127.0.0.1:%d", port), release, nil
 }
 
 // Exited is closed when the generation has ended and its error is known, see [Server.Err].
