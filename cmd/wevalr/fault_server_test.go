@@ -28,6 +28,7 @@ import (
 type habits struct {
 	LatencyMS  int  // of a reply, at most
 	Hold       bool // no reply but the first, until cancelled
+	HoldAfter  int  // replies, until an order has been given; 0 = never
 	Grandchild bool // leaves a setsid process with another parent
 	IgnoreTerm bool
 	ReplyBytes int  // of padding in each completion
@@ -36,7 +37,7 @@ type habits struct {
 
 // faultServer is the program `faultserver ADDRESS MARK`: an env-server that adds right and does what it
 // is told over the socket "ctl" in its folder, a line each: `exit 23`, `signal 9`, `hangup`, `half exit`,
-// `half hangup`, `garbage`, `slow 500`, `refuse`, `badreply`. The file "ledger" gets a line for each
+// `half hangup`, `garbage`, `slow 500`, `refuse`, `badreply`. The file "told" says that an order has been given. The file "ledger" gets a line for each
 // request that it accepts and for each end of one.
 type faultServer struct {
 	habits
@@ -149,8 +150,19 @@ func (s *faultServer) handle(ctx context.Context, req *zmqio.Request) []byte {
 
 // work takes its time; false when it was cancelled meanwhile.
 func (s *faultServer) work(ctx context.Context) bool {
+	n := int(s.runs.Add(1))
+	for s.HoldAfter > 0 && n > s.HoldAfter {
+		if _, err := os.Stat("told"); err == nil {
+			break
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
 	var done <-chan time.Time
-	if !s.Hold || s.runs.Add(1) == 1 {
+	if !s.Hold || n == 1 {
 		done = time.After(time.Duration(rand.IntN(s.LatencyMS+1)) * time.Millisecond)
 	}
 	select {

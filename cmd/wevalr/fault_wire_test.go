@@ -40,7 +40,7 @@ func TestFault_Server(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, habits{LatencyMS: 80}, c.server, "max_concurrent = 4", soakScore)
+			b := newBench(t, habits{LatencyMS: 80, HoldAfter: 8}, c.server, "max_concurrent = 4", soakScore)
 			p := b.goOn(t, "-n", "24")
 			awaitMatches(4, regexp.MustCompile(`"t":"finish"`), filepath.Join(b.dir, "out", "*", "*", "journal.jsonl"))
 			if !b.tell(c.order) {
