@@ -51,9 +51,7 @@ func (l *slabs) get(size int) (*slab, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.IndexFunc(l.kept, func(s *slab) bool { return len(s.buf) == size }); i >= 0 {
-		s := l.kept[i]
-		l.kept = slices.Delete(l.kept, i, i+1)
-		l.idle.Add(-int64(s.had))
+		s := l.take(i)
 		return &slab{home: l, buf: s.buf, had: s.had}, nil
 	}
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
@@ -75,15 +73,16 @@ func (l *slabs) put(s *slab) {
 	l.kept = append(l.kept, s)
 	l.idle.Add(int64(s.had))
 	if len(l.kept) > l.cores {
-		l.drop()
+		l.take(0).unmap()
 	}
 }
 
-// drop gives back the slab that was kept longest.
-func (l *slabs) drop() {
-	l.kept[0].unmap()
-	l.idle.Add(-int64(l.kept[0].had))
-	l.kept = slices.Delete(l.kept, 0, 1)
+// take takes out one of those that are kept, the oldest first. The caller holds mu.
+func (l *slabs) take(i int) *slab {
+	s := l.kept[i]
+	l.kept = slices.Delete(l.kept, i, i+1)
+	l.idle.Add(-int64(s.had))
+	return s
 }
 
 // close gives back what is kept, and waits for what is on its way.
@@ -91,7 +90,7 @@ func (l *slabs) close() {
 	l.mu.Lock()
 	l.closed = true
 	for len(l.kept) > 0 {
-		l.drop()
+		l.take(0).unmap()
 	}
 	l.mu.Unlock()
 	l.pending.Wait()
