@@ -25,7 +25,6 @@ type app struct {
 // execute runs one command line and returns its exit code: docs/operations.md, "Exit codes".
 func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 	signals := make(chan os.Signal, 8)
-	defer signal.Stop(signals)
 	a := &app{host: host.New(stdout, stderr, signals, exit), signals: signals}
 	root := a.root()
 	root.SetArgs(args)
@@ -45,7 +44,8 @@ func execute(args []string, stdout, stderr io.Writer, exit func(int)) int {
 
 // listen hands interrupts to the host. Only verbs that have something to drain call it: all others end at
 // the first interrupt, or when nobody reads their output any more, as any program does. A run goes on
-// without its readers: SIGPIPE is caught, not ignored, since an ignored signal stays ignored in children.
+// without its readers: SIGPIPE is caught, not ignored, since an ignored signal stays ignored in children. It listens until
+// the process ends: one more interrupt at the very last changes no exit code.
 func (a *app) listen() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
