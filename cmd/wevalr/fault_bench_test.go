@@ -138,18 +138,21 @@ func (b *bench) tell(order string) bool {
 			n, _ := strconv.Atoi(ms)
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
 			time.AfterFunc(time.Duration(n)*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-			return b.told()
+			return true
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // it may be stopped
 		_, err := fmt.Fprintln(c, order)
-		return b.told() && err == nil
+		return err == nil
 	}
 	return false
 }
 
-// told lets go what servers hold until an order.
-func (b *bench) told() bool {
-	return os.WriteFile(filepath.Join(b.dir, "told"), nil, 0o600) == nil
+// told lets go what servers hold until then.
+func (b *bench) told(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, "told"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // env is what its wevalrs need beside the test's own.

@@ -92,7 +92,7 @@ func (tty *terminal) interrupt(t *testing.T) {
 // more are with the server.
 func held(t *testing.T, tty *terminal, h habits, server string) (*bench, *process) {
 	t.Helper()
-	h.Hold = true
+	h.HoldAfter = 1
 	b := newBench(t, h, server, "max_concurrent = 2", "")
 	p := tty.start(t, b, "run", "eval.toml", "-o", "out", "-n", "5")
 	b.ledgerHas(t, "accept", 3)

@@ -27,8 +27,7 @@ import (
 // "habits.json" in its folder, so that its command line stays the same.
 type habits struct {
 	LatencyMS  int  // of a reply, at most
-	Hold       bool // no reply but the first, until cancelled
-	HoldAfter  int  // replies, until an order has been given; 0 = never
+	HoldAfter  int  // replies, until the file "told" is there or the rollout is cancelled; 0 = never
 	Grandchild bool // leaves a setsid process with another parent
 	IgnoreTerm bool
 	ReplyBytes int  // of padding in each completion
@@ -37,7 +36,7 @@ type habits struct {
 
 // faultServer is the program `faultserver ADDRESS MARK`: an env-server that adds right and does what it
 // is told over the socket "ctl" in its folder, a line each: `exit 23`, `signal 9`, `hangup`, `half exit`,
-// `half hangup`, `garbage`, `slow 500`, `refuse`, `badreply`. The file "told" says that an order has been given. The file "ledger" gets a line for each
+// `half hangup`, `garbage`, `slow 500`, `refuse`, `badreply`. The file "ledger" gets a line for each
 // request that it accepts and for each end of one.
 type faultServer struct {
 	habits
@@ -161,12 +160,8 @@ func (s *faultServer) work(ctx context.Context) bool {
 			return false
 		}
 	}
-	var done <-chan time.Time
-	if !s.Hold || n == 1 {
-		done = time.After(time.Duration(rand.IntN(s.LatencyMS+1)) * time.Millisecond)
-	}
 	select {
-	case <-done:
+	case <-time.After(time.Duration(rand.IntN(s.LatencyMS+1)) * time.Millisecond):
 		return true
 	case <-ctx.Done():
 		return false

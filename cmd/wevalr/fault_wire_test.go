@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,10 +43,15 @@ func TestFault_Server(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, habits{LatencyMS: 80, HoldAfter: 8}, c.server, "max_concurrent = 4", soakScore)
 			p := b.goOn(t, "-n", "24")
-			awaitMatches(4, regexp.MustCompile(`"t":"finish"`), filepath.Join(b.dir, "out", "*", "*", "journal.jsonl"))
+			journal := filepath.Join(b.dir, "out", "*", "*", "journal.jsonl")
+			awaitMatches(4, regexp.MustCompile(`"t":"finish"`), journal)
 			if !b.tell(c.order) {
 				t.Fatal("no server lives")
 			}
+			if slices.Contains(c.kinds, "stalled") { // else what is held could be answered before it is cancelled
+				awaitMatches(1, regexp.MustCompile(`"kind":"stalled"`), journal)
+			}
+			b.told(t)
 			if code := p.exit(t); code != c.code {
 				t.Errorf("exit code: got %d want %d", code, c.code)
 			}
