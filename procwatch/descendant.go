@@ -2,6 +2,7 @@ package procwatch
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -78,7 +79,10 @@ func (p *Proc) lookAtDescendants(known map[processID]*watched, now time.Time) ma
 		next[id] = w
 		switch {
 		case !d.Ended:
-			w.argv = d.Argv // it may have executed something else
+			// It may have executed something else; one that is ending has lost its arguments.
+			if !onlyName(d.Argv) {
+				w.argv = d.Argv
+			}
 			continue
 		case w.ended.IsZero():
 			w.ended = now
@@ -91,4 +95,9 @@ func (p *Proc) lookAtDescendants(known map[processID]*watched, now time.Time) ma
 		p.spec.DescendantExited(DescendantExit{Descendant: d, At: w.ended, Lingering: w.told})
 	}
 	return next
+}
+
+// onlyName is what argvOf says of a process that has no arguments any more.
+func onlyName(argv []string) bool {
+	return len(argv) == 1 && strings.HasPrefix(argv[0], "[") && strings.HasSuffix(argv[0], "]")
 }

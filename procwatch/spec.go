@@ -82,8 +82,9 @@ type Spec struct {
 	Liveness Liveness
 
 	// DescendantExited, when set, gets the end of every process below the leader whose parent does
-	// not wait for it at once (Linux): that leaves a zombie, which keeps how it ended. It is called
-	// from one goroutine at a time, and Done waits for it.
+	// not wait for it at once (Linux): that leaves a zombie, which keeps how it ended. A parent that
+	// is about to wait may be forestalled by our look; of its child there is one event, and none
+	// that lingers. It is called from one goroutine at a time, and Done waits for it.
 	DescendantExited func(DescendantExit)
 
 	// Containment is the level asked for.
