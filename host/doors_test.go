@@ -30,8 +30,9 @@ var doors = map[string][]string{
 	"host/journal": {"host/wire", "host/stats", "host/failure"},
 	"host/report":  {"host/journal", "host/stats", "host/failure"},
 	"host/display": {"host/journal", "host/stats", "host/failure"},
-	"host/author":  {"host/plugin", "host/plugin/meter", "plugins", "plugins/abi"},
-	"plugins/sdk":  {"plugins/abi"},
+	// The hostile kit is part of `plugin test --conformance`.
+	"host/author": {"host/plugin", "host/plugin/meter", "host/failure", "plugins", "plugins/abi", "testplugins/hostile"},
+	"plugins/sdk": {"plugins/abi"},
 	// A yardstick, which is no part of wevalr.
 	"configs/verifiers/client": {"host/server", "host/wire"},
 	"plugins/sdk/":             {"plugins/abi", "plugins/sdk", "plugins/sdk/"}, // sdktest, codec, json

@@ -97,7 +97,7 @@ func (a *app) pluginTestCmd() *cobra.Command {
 			return a.ended(a.host.PluginTest(c.Context(), s, a.json))
 		},
 	}
-	c.Flags().StringVar(&conformance, "conformance", "", "hold this module, of any language, against the rules of the ABI")
+	c.Flags().StringVar(&conformance, "conformance", "", "hold this module, of any language, against the rules of the ABI, and run the hostile kit beside it")
 	c.Flags().BoolVar(&s.Update, "update", false, "write what came out into the case files")
 	c.Flags().BoolVar(&s.WasmOnly, "wasm-only", false, "leave out go test, which executes the folder's code outside of the sandbox")
 	a.jsonFlag(c)

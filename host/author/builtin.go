@@ -15,7 +15,6 @@ const (
 	Pass = "pass"
 	Warn = "warn" // allowed, and hardly meant
 	Fail = "fail"
-	Skip = "skip"
 )
 
 // hugeBytes is the length of the built-in huge completion.

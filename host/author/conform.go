@@ -59,6 +59,13 @@ func Conform(ctx context.Context, file string) (*Tested, error) {
 	for _, r := range g.rawChecks(ctx, p, "") {
 		out.add(r)
 	}
+	beside, err := g.besideHostile(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range beside {
+		out.add(r)
+	}
 	return out, context.Cause(ctx)
 }
 
@@ -87,18 +94,12 @@ type rawCheck struct {
 }
 
 // rawChecks are what needs bytes that no host would send: those whose names begin with prefix.
-func (g *guest) rawChecks(ctx context.Context, p *plugin.Plugin, prefix string) []CaseResult {
+func (g *guest) rawChecks(ctx context.Context, p rawCaller, prefix string) []CaseResult {
 	var out []CaseResult
-	raw, ok := rawOf(p)
 	for _, c := range g.rawCases() {
-		if !strings.HasPrefix(c.name, prefix) {
-			continue
+		if strings.HasPrefix(c.name, prefix) {
+			out = append(out, g.rawCase(ctx, p, c))
 		}
-		r := CaseResult{Name: c.name, Builtin: true, Status: Skip, Detail: "this wevalr makes no raw calls"}
-		if ok {
-			r = g.rawCase(ctx, raw, c)
-		}
-		out = append(out, r)
 	}
 	return out
 }
@@ -141,9 +142,9 @@ func (g *guest) rawCase(ctx context.Context, raw rawCaller, c rawCheck) CaseResu
 // bigBytes is a request that a guest with little memory may refuse.
 const bigBytes = 24 << 20
 
-func (g *guest) rawCases() []rawCheck {
+// probe is a request that the plugin should answer well, whatever it provides.
+func (g *guest) probe() (abi.Op, any) {
 	m := g.in.Manifest
-	enc := func(v any) []byte { return encode(m.Encoding, generic(v)) }
 	op, q := abi.OpTasks, any(abi.TasksRequest{Limit: 2})
 	if s := firstScorer(m); s != nil {
 		task := abi.Task{Key: "builtin", Data: map[string]any{"prompt": "q"}, Target: "42"}
@@ -153,6 +154,13 @@ func (g *guest) rawCases() []rawCheck {
 	if firstScorer(m) == nil && !provides(m, abi.ProvidesTask) {
 		op, q = abi.OpRollout, abi.RolloutRequest{Task: abi.Task{Key: "k", Data: map[string]any{}}}
 	}
+	return op, q
+}
+
+func (g *guest) rawCases() []rawCheck {
+	encoding := g.in.Manifest.Encoding
+	enc := func(v any) []byte { return encode(encoding, generic(v)) }
+	op, q := g.probe()
 	good := enc(q)
 	checks := []rawCheck{
 		{name: "bad: empty request", op: op, want: "err"},
@@ -165,7 +173,7 @@ func (g *guest) rawCases() []rawCheck {
 		{name: "deterministic bytes", op: op, request: good},
 	}
 	for seed := range uint64(4) {
-		greased := encode(m.Encoding, grease(generic(q), rand.New(rand.NewPCG(seed, 1)))) //nolint:gosec // not for secrets
+		greased := encode(encoding, grease(generic(q), rand.New(rand.NewPCG(seed, 1)))) //nolint:gosec // not for secrets
 		checks = append(checks, rawCheck{name: fmt.Sprintf("grease %d", seed+1), op: op, request: greased, as: good})
 	}
 	return checks

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/hostile"
 )
 
 // The Go SDK passes the kit, with the plugin that uses every part of the ABI and with a plain one.
@@ -27,9 +28,38 @@ func TestConform_GoSDK(t *testing.T) {
 		if err := got.Text(&text); err != nil || got.Failed > 0 {
 			t.Errorf("%s: %v\n%s", name, err, text.String())
 		}
+		for _, part := range []string{"runaways", "worldly"} {
+			if r := find(t, got, "hostile: "+part); r.Status != Pass || !strings.Contains(r.Detail, "modules") {
+				t.Errorf("%s: got %+v", name, r)
+			}
+		}
 		if story := strings.Contains(text.String(), "conform: drive parallel"); story != (name == "conform-go") {
 			t.Errorf("%s: the story's cases: %v", name, story)
 		}
+	}
+}
+
+// A plugin that answers otherwise after a hostile module fails, and so does a host that lets one through.
+func TestConform_BesideHostile(t *testing.T) {
+	g, err := openGuest("m", module(t, "../../plugins/arith"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close(t.Context())
+	calls := 0
+	got, err := g.besideHostile(t.Context(), scripted(func(abi.Op, []byte) ([]byte, error) {
+		calls++
+		if calls == 3 {
+			return []byte("changed"), nil
+		}
+		return []byte("as ever"), nil
+	}))
+	if err != nil || len(got) < 2 || got[0].Status != Fail || !strings.Contains(got[0].Detail, "changed") || got[1].Status != Pass {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	harmless := hostile.Module{Wasm: hostile.Modules()[0].Wasm, Loads: true, Within: time.Hour, Op: abi.OpScore}
+	if err := g.attack(t.Context(), &harmless, t.TempDir(), ""); err == nil {
+		t.Error("a runaway that should be harmless: got no error")
 	}
 }
 

@@ -3,7 +3,7 @@
 // new copies a template (templates.go), build makes the module (build.go), check lists what is wrong with
 // one (check.go), inspect says what it is and asks for (inspect.go), test runs cases natively and as wasm
 // (test.go, builtin.go, native.go), the conformance kit runs the ABI's rules against a module in any
-// language (conform.go), lock pins the plugins of an eval file (lock.go).
+// language (conform.go) and hostile modules beside it (hostile.go), lock pins the plugins of an eval file (lock.go).
 //
 // Each verb gives a value that has JSON tags and a Text method: the two ways in which it is shown.
 //

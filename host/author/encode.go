@@ -8,20 +8,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
-// rawCaller is a plugin that can be called with bytes as they are: on a fresh instance, with its options.
+// rawCaller is a *plugin.Plugin, called with bytes as they are: on a fresh instance, with its options.
 // memory is the instance's, in bytes, after the call. It is what grease and bad requests need.
 type rawCaller interface {
 	CallRaw(ctx context.Context, op abi.Op, request []byte) (response []byte, memory uint64, took time.Duration, err error)
-}
-
-// rawOf finds out whether host/plugin offers raw calls.
-func rawOf(p *plugin.Plugin) (rawCaller, bool) {
-	r, ok := any(p).(rawCaller)
-	return r, ok
 }
 
 // generic turns the structs of the ABI into maps: what encode and grease work on.

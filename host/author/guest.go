@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
@@ -26,7 +27,7 @@ type result struct {
 	rollout  bool
 	keys     []string // of tasks
 	err      error
-	code     string // of err
+	code     string // of err: the plugin's own, or what the host calls it
 	fuel     uint64
 	took     time.Duration
 	// In bytes, as the plugin's encoding has them; memory 0 = not measured.
@@ -131,31 +132,8 @@ func (g *guest) call(ctx context.Context, c *Case) result {
 }
 
 func failed(r result, err error) result {
-	r.err, r.code = err, codeOf(err)
+	r.err, r.code = err, failure.Of(err).Kind
 	return r
-}
-
-// codeOf is the failure's kind: the plugin's own code, or what the host calls it.
-func codeOf(err error) string {
-	if g, ok := errors.AsType[*plugin.GuestError](err); ok {
-		return g.Code
-	}
-	if t, ok := errors.AsType[*plugin.TrapError](err); ok {
-		return t.Kind
-	}
-	if l, ok := errors.AsType[*plugin.LimitError](err); ok {
-		return l.Kind
-	}
-	if _, ok := errors.AsType[*plugin.ResponseError](err); ok {
-		return "response"
-	}
-	if _, ok := errors.AsType[*plugin.OptionError](err); ok {
-		return "option"
-	}
-	if _, ok := errors.AsType[*plugin.GrantError](err); ok {
-		return "grant"
-	}
-	return "error"
 }
 
 // own reports whether a plugin declared its failure itself: anything else breaks the contract.
@@ -211,10 +189,8 @@ func (g *guest) score(ctx context.Context, p *plugin.Plugin, c *Case) result {
 		out.output = 0
 		return failed(out, err)
 	}
-	if m, ok := rawOf(p); ok {
-		if _, memory, _, err := m.CallRaw(ctx, op, encode(g.in.Manifest.Encoding, generic(q))); err == nil {
-			out.memory = memory
-		}
+	if _, memory, _, err := p.CallRaw(ctx, op, encode(g.in.Manifest.Encoding, generic(q))); err == nil {
+		out.memory = memory
 	}
 	return out
 }

@@ -48,7 +48,7 @@ type Cost struct {
 type CaseResult struct {
 	Name    string      `json:"name"`
 	Builtin bool        `json:"builtin"`
-	Status  string      `json:"status"` // pass, warn, fail, skip
+	Status  string      `json:"status"` // pass, warn, fail
 	Detail  string      `json:"detail,omitempty"`
 	Native  string      `json:"native,omitempty"` // same, or how it differs
 	Scores  []abi.Score `json:"scores,omitempty"`

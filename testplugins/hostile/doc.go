@@ -2,11 +2,12 @@
 // step refuses it, or which kind of failure ends its call, and within what time.
 //
 // A host that takes plugins runs them all ([Modules]), a well-behaved plugin beside them: after each the
-// host and the other plugin go on as if nothing had been, and nothing is left of it.
+// host and the other plugin go on as if nothing had been, and nothing is left of it. The host's own tests do
+// so, and `wevalr plugin test --conformance` with a plugin of anybody's.
 //
 // # Concurrency and ownership
 //
-// All functions are pure. What they return is the caller's.
+// All functions are pure but [Folder], which writes where it is told. What they return is the caller's.
 package hostile
 
 import (
@@ -17,6 +18,7 @@ import (
 
 // Module is one attempt.
 type Module struct {
+	Part string // of the kit: a word
 	Name string // of the clause, in words
 	Wasm []byte
 	// Step is the step of loading that refuses the module; "" = it loads.
@@ -30,8 +32,8 @@ type Module struct {
 	// Op is what is called: abi.OpScore, abi.OpTasks, or abi.OpRollout for modules that drive an
 	// env-server, which are granted it.
 	Op abi.Op
-	// Folder says that the module reads the folder granted as fs.dataset. The host puts there a file
-	// "in", and the symbolic links "absolute", "relative" and "folder", which lead outside.
+	// Folder says that the module reads the folder granted as fs.dataset: one made by [Folder], with a
+	// file "in", and the symbolic links "absolute", "relative" and "folder", which lead outside.
 	Folder bool
 	// Within bounds loading, and each call, on a slow machine. A call has Fuel.
 	Within time.Duration
@@ -46,10 +48,23 @@ const within = 5 * time.Second
 // Modules are all of them.
 func Modules() []Module {
 	var all []Module
-	for _, part := range [][]Module{
-		runaways(), bombs(), liars(), answers(), escapes(), rememberers(), drivers(), worldly(),
+	for _, part := range []struct {
+		name    string
+		modules []Module
+	}{
+		{"runaways", runaways()},
+		{"bombs", bombs()},
+		{"liars", liars()},
+		{"answers", answers()},
+		{"escapes", escapes()},
+		{"rememberers", rememberers()},
+		{"drivers", drivers()},
+		{"worldly", worldly()},
 	} {
-		all = append(all, part...)
+		for i := range part.modules {
+			part.modules[i].Part = part.name
+		}
+		all = append(all, part.modules...)
 	}
 	for i := range all {
 		m := &all[i]
