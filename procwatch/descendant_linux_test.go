@@ -79,11 +79,33 @@ func TestProc_DescendantExited(t *testing.T) {
 	})
 }
 
-func TestBelow_IsWhatDescends(t *testing.T) {
-	p, lines := child(t, Group, Spec{Argv: helperArgv("tree", "setsid", "stay")})
-	pid := pidOf(t, lines)
-	fast, all := below(p.PID()), descendants(processes(), p.PID())
-	if len(fast) != 1 || len(all) != 1 || fast[0].pid != pid || all[0].pid != pid || fast[0].start != all[0].start {
-		t.Errorf("got %+v and %+v want %d", fast, all, pid)
+// A child and its child; the kernel's short way and the long one see the same.
+func TestProc_Descendants(t *testing.T) {
+	p, lines := child(t, Group, Spec{Argv: sh("/bin/sh -c 'sleep 600 & echo pid $!; wait' & wait")})
+	grandchild := pidOf(t, lines)
+	children, all := p.Children(), p.Descendants()
+	if len(children) != 1 || children[0].Parent != p.PID() || children[0].PID == grandchild || children[0].Ended {
+		t.Fatalf("got children %+v of %d, want one, and not %d", children, p.PID(), grandchild)
+	}
+	want := [][2]int{{children[0].PID, p.PID()}, {grandchild, children[0].PID}}
+	var got [][2]int
+	for _, d := range all {
+		got = append(got, [2]int{d.PID, d.Parent})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got descendants %+v, want %v", all, want)
+	}
+	processes := processes()
+	for _, long := range []struct {
+		name string
+		got  []stat
+		want int
+	}{
+		{"children", childrenAmong(processes, p.PID()), 1}, {"descendants", descendants(processes, p.PID()), 2},
+	} {
+		same := func(s stat) bool { return s.pid == children[0].PID && s.start == children[0].Started }
+		if len(long.got) != long.want || !slices.ContainsFunc(long.got, same) {
+			t.Errorf("%s, the long way: got %+v", long.name, long.got)
+		}
 	}
 }

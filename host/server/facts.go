@@ -47,14 +47,6 @@ type Ending struct {
 	Signal syscall.Signal // 0: it exited by itself
 }
 
-// endingOf reads a wait status.
-func endingOf(s syscall.WaitStatus) Ending {
-	if s.Signaled() {
-		return Ending{Signal: s.Signal()}
-	}
-	return Ending{Code: s.ExitStatus()}
-}
-
 // How says it in words: "exited with code 23", "was ended by signal 9 (killed)".
 func (e *Ending) How() string {
 	if e.Signal != 0 {

@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/wevalr/wevalr/procwatch"
@@ -13,13 +12,6 @@ import (
 type processID struct {
 	pid   int
 	start uint64
-}
-
-// child is a direct child of the leader as it was seen.
-type child struct {
-	processID
-	zombie bool
-	status syscall.WaitStatus // of a zombie
 }
 
 // worker is a process of the env-server's pool.
@@ -44,21 +36,18 @@ func (m *monitor) lookAtWorkers(now time.Time) (lost *WorkerLostError) {
 	if !m.seesWorkers() {
 		return nil
 	}
-	for _, c := range children(m.proc.PID()) {
-		w := m.workers[c.processID]
+	for _, c := range m.proc.Children() {
+		id := processID{c.PID, c.Started}
+		w := m.workers[id]
 		if w == nil {
-			if c.zombie {
-				continue // who it was cannot be seen any more
+			if !isWorker(c.Argv) {
+				continue // for now: it may be about to exec; or it has ended, and nobody can see who it was
 			}
-			argv := argvOf(c.pid)
-			if !isWorker(argv) {
-				continue // for now: it may be about to exec
-			}
-			w = &worker{argv: argv}
-			m.workers[c.processID] = w
+			w = &worker{argv: c.Argv}
+			m.workers[id] = w
 		}
 		switch {
-		case !c.zombie || w.reported:
+		case !c.Ended || w.reported:
 		case w.deadFor.IsZero():
 			w.deadFor = now
 		case now.Sub(w.deadFor) >= zombieFor:
@@ -72,12 +61,12 @@ func (m *monitor) lookAtWorkers(now time.Time) (lost *WorkerLostError) {
 }
 
 // workerExited tells of a worker's end, and returns it where on_worker_exit makes it the pool's.
-func (m *monitor) workerExited(c child, w *worker) *WorkerLostError {
+func (m *monitor) workerExited(c procwatch.Descendant, w *worker) *WorkerLostError {
 	e := &WorkerLostError{
-		Life: m.life(), Ending: endingOf(c.status), Worker: c.pid, Argv: w.argv, InFlight: m.barrier.inFlight(),
+		Life: m.life(), Ending: Ending{Code: c.Code, Signal: c.Signal}, Worker: c.PID, Argv: w.argv, InFlight: m.barrier.inFlight(),
 	}
 	m.emit(EventWorkerExited, e)
-	log := m.spec.Logger.With(m.who(), slog.Int("pid", c.pid), slog.String("err", firstLine(e.Error())))
+	log := m.spec.Logger.With(m.who(), slog.Int("pid", c.PID), slog.String("err", firstLine(e.Error())))
 	switch {
 	case e.Signal == 0 && e.Code == 0 && e.InFlight == 0 && !m.warming.Load():
 		log.Info("a worker of the env-server's pool has ended with nothing to do")

@@ -3,13 +3,16 @@ package server
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/internal/hosttest"
+	"github.com/wevalr/wevalr/procwatch"
 )
 
 // pool is a spec with two workers behind a broker that does not notice their death.
@@ -31,8 +34,8 @@ func seen(t *testing.T, s *Server) {
 	t.Helper()
 	hosttest.Until(t, "two workers", func() bool {
 		n := 0
-		for _, c := range children(s.PID()) {
-			if isWorker(argvOf(c.pid)) {
+		for _, c := range s.proc.Children() {
+			if isWorker(c.Argv) {
 				n++
 			}
 		}
@@ -171,7 +174,7 @@ func TestIsWorker(t *testing.T) {
 // The real thing: workers of Python's multiprocessing are told from its resource tracker, and a dead
 // one keeps how it ended for as long as nobody waits for it.
 func TestChildren_Python(t *testing.T) {
-	python, err := exec.LookPath("python3")
+	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	if err != nil || !seesWorkers {
 		t.Skip("no python3, or workers are not seen on this system")
 	}
@@ -183,33 +186,37 @@ if __name__ == "__main__":
     spawn.Process(target=time.sleep, args=(1000,)).start()
     time.sleep(1000)
 `
-	cmd := exec.Command(python, "-c", broker)
-	if err := cmd.Start(); err != nil {
+	serve := filepath.Join(t.TempDir(), "serve") // a process of another name, as a script's is
+	if err := os.Symlink(string(python), serve); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	var w child
+	p, err := procwatch.Start(t.Context(), procwatch.Spec{Argv: []string{serve, "-c", broker}, Containment: procwatch.Group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = p.Stop(context.Background(), "") }()
+	var w procwatch.Descendant
 	hosttest.Until(t, "its worker", func() bool {
-		for _, c := range children(cmd.Process.Pid) {
-			if isWorker(argvOf(c.pid)) {
+		for _, c := range p.Children() {
+			if isWorker(c.Argv) {
 				w = c
 			}
 		}
-		return w.pid != 0
+		return w.PID != 0
 	})
-	if !mayBePool(cmd.Process.Pid) {
+	if !mayBePool(p.PID()) {
 		t.Error("its broker cannot be a pool")
 	}
-	if all := children(cmd.Process.Pid); len(all) < 2 {
+	if all := p.Children(); len(all) < 2 {
 		t.Errorf("got children %v, want the resource tracker too", all)
 	}
-	if err := syscall.Kill(w.pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	hosttest.Until(t, "its zombie", func() bool {
-		for _, c := range children(cmd.Process.Pid) {
-			if c.processID == w.processID && c.zombie {
-				return c.status.Signaled() && c.status.Signal() == syscall.SIGKILL
+		for _, c := range p.Children() {
+			if c.PID == w.PID && c.Started == w.Started && c.Ended {
+				return c.Signaled && c.Signal == syscall.SIGKILL
 			}
 		}
 		return false

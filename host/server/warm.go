@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/wevalr/wevalr/host/wire"
+	"github.com/wevalr/wevalr/procwatch"
 )
 
 // workersWithin is how long after health a pool's first worker is waited for.
@@ -55,10 +57,8 @@ func (s *Server) isPool(ctx context.Context) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		for _, c := range children(s.proc.PID()) {
-			if !c.zombie && isWorker(argvOf(c.pid)) {
-				return true
-			}
+		if slices.ContainsFunc(s.proc.Children(), func(c procwatch.Descendant) bool { return isWorker(c.Argv) }) {
+			return true
 		}
 		select {
 		case <-ctx.Done():
