@@ -41,6 +41,7 @@ func TestConform_GoSDK(t *testing.T) {
 
 // A plugin that answers otherwise after a hostile module fails, and so does a host that lets one through.
 func TestConform_BesideHostile(t *testing.T) {
+	needBuild(t)
 	g, err := openGuest("m", module(t, "../../plugins/arith"), nil)
 	if err != nil {
 		t.Fatal(err)
