@@ -89,12 +89,19 @@ func TestProc_Ready_TimeoutWithHangingProber(t *testing.T) {
 
 func TestProc_Ready_NamesTheLastProbe(t *testing.T) {
 	refused := errors.New("connection refused")
-	p, _ := child(t, Group, Spec{
-		Argv: helperArgv("on-term"), ReadyTimeout: 20 * time.Millisecond,
-		Prober: func(context.Context) error { return refused },
-	})
-	if err := p.Ready(t.Context()); !errors.Is(err, refused) {
-		t.Errorf("got %v", err)
+	for limit := 20 * time.Millisecond; ; limit *= 2 { // a start may take longer than the timeout: no probe returns then
+		p, _ := child(t, Group, Spec{
+			Argv: helperArgv("on-term"), ReadyTimeout: limit,
+			Prober: func(context.Context) error { return refused },
+		})
+		var re *ReadyError
+		err := p.Ready(t.Context())
+		if errors.As(err, &re) && errors.Is(err, refused) {
+			return
+		}
+		if re == nil || re.LastProbe != nil || limit > patience {
+			t.Fatalf("got %v", err)
+		}
 	}
 }
 
