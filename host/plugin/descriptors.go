@@ -89,7 +89,7 @@ func (d *descriptors) snapshot() map[uint32]descriptor {
 func (d *descriptors) restore(s map[uint32]descriptor) error {
 	for fd, f := range d.open {
 		want, there := s[fd]
-		if !there || want.kind != f.kind || want.mount != f.mount || want.name != f.name {
+		if !there || want.kind != f.kind || want.mount != f.mount || want.name != f.name || want.root != f.root {
 			f.close()
 			delete(d.open, fd)
 		}

@@ -41,6 +41,14 @@ func rememberers() []Module {
 	reads.Init = cat(open(in, n), expect(0), one, expect('i'), reads.Answer(`{"ok":{}}`))
 	reads.Body = cat(one, expect('n'), open(in, n), expect(0), load(roomAt), expect(5), call(2, 4), expect(0), good(reads))
 
+	// A granted folder, closed and opened again under its number, is none that the host opened.
+	roots := &guest{
+		Manifest: scorerManifest + folderManifest, Imports: []imported{pathOpen(), wasi("fd_close", "i"), wasi("fd_prestat_get", "ii")},
+	}
+	dot, dotLen := roots.Put(".")
+	roots.Body = cat(call(2, 3, roomAt), expect(0), open(dot, dotLen), expect(0), call(1, 3), expect(0),
+		call(0, 4, 1, dot, dotLen, 0, int64(2), int64(0), 0, roomAt), expect(0), load(roomAt), expect(3), call(1, 4), expect(0), good(roots))
+
 	return []Module{
 		harmless("a counter in memory", "", memory),
 		alike("a counter in an i32 global", ints, cat(get, i32c(1), op(0x6a), set, get)),
@@ -54,6 +62,7 @@ func rememberers() []Module {
 		harmless("closed descriptors", "", closes),
 		harmless("flags of a descriptor", "", flags),
 		folder(harmless("the place in an open file", "", reads)),
+		folder(harmless("a granted folder's number", "", roots)),
 	}
 }
 
