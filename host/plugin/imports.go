@@ -171,7 +171,7 @@ func logMessage(ctx context.Context, c *call, a args) int32 {
 		return 0
 	}
 	s := string(text[:min(len(text), left)])
-	c.logged += len(text)
+	c.logged += len(text) + 1 // empty messages are lines too
 	_, _ = c.stderr.Write([]byte(s + "\n"))
 	c.p.log.LogAttrs(ctx, lvl, "plugin message", slog.String("text", c.p.clean(s)))
 	return 0

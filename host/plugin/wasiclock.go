@@ -108,6 +108,7 @@ func pollOneoff(ctx context.Context, c *call, a wasiArgs) errno {
 	}
 	if first > 0 {
 		a.w.sleep(first)
+		c.look(ctx) // of the real clock's sleeps, a few hundred fit into a quantum
 	}
 	events := uint32(0)
 	for _, s := range subs {

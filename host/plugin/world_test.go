@@ -3,6 +3,7 @@ package plugin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
 )
 
 func TestTree_StaysInside(t *testing.T) {
@@ -198,5 +200,42 @@ func TestPacked_HasTheFieldsOfTheABI(t *testing.T) {
 	}
 	if got, want := sortedKeys(packedMsgpack), sortedKeys(plainJSON); strings.Join(got, " ") != strings.Join(want, " ") || len(want) != 12 {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestLog_EmptyMessages(t *testing.T) {
+	lines := 0
+	e := newEngine(t)
+	e.log = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { lines++; return len(p), nil }), nil))
+	g := &guest{Imports: []guestImport{env("log", 3)}}
+	g.Body = wasm.Forever(cat(callImport(0, abi.LevelInfo, dataAt, 0), drop()))
+	p := load(t, e, Spec{Source: source(t, g.Bytes()), Limits: Limits{Fuel: 10_000_000}})
+	_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"})
+	checkFailure(t, err, "fuel", "")
+	if lines > logPerCall+1 {
+		t.Errorf("%d lines, want at most %d and one that says so", lines, logPerCall)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A sleep by the real clock takes little fuel, so fuel alone would look for the call's end much too late.
+func TestClock_SleepSeesTheEnd(t *testing.T) {
+	g := &guest{
+		Manifest: "provides = [\"task/v1\"]\n[capabilities]\nclock = {}\n",
+		Imports:  []guestImport{{Module: wasi, Name: "poll_oneoff", Params: "iiii", Results: "i"}},
+	}
+	// A subscription to the monotonic clock, for a second.
+	g.Body = cat(i32c(bufAt), i32c(0), i32c(48), op(0xfc, 0x0b, 0), i32c(bufAt+16), i32c(1), op(0x36, 2, 0), i32c(bufAt+24), i64c(1e9), op(0x37, 3, 0),
+		wasm.Forever(cat(callImport(0, bufAt, roomAt, 1, roomAt+64), drop())))
+	p := loadGuest(t, g, func(s *Spec) { s.Grants.Clock = true })
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	err := p.Tasks(ctx, func(abi.Task) error { return nil })
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > time.Second {
+		t.Errorf("got %v after %v", err, time.Since(begin))
 	}
 }
