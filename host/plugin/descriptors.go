@@ -111,6 +111,25 @@ func (d *descriptors) restore(s map[uint32]descriptor) error {
 	return nil
 }
 
+// maxListed is how many entries of folders are kept besides those of the last one: they take the host's memory,
+// not the guest's. A folder is listed again where its entries are missing.
+const maxListed = 1 << 16
+
+// keep keeps a folder's entries.
+func (d *descriptors) keep(f *descriptor, list []fs.DirEntry) {
+	f.entries = nil
+	held := len(list)
+	for _, other := range d.open {
+		held += len(other.entries)
+	}
+	if held > maxListed {
+		for _, other := range d.open {
+			other.entries = nil
+		}
+	}
+	f.entries = list
+}
+
 // locate turns a path below an open folder into a name in its tree.
 func (d *descriptors) locate(fd uint32, p []byte) (tree, *descriptor, string, errno) {
 	f := d.get(fd)
@@ -134,6 +153,14 @@ func (d *descriptors) locate(fd uint32, p []byte) (tree, *descriptor, string, er
 		return tree{}, nil, "", errInval
 	}
 	return d.trees[f.mount], f, name, success
+}
+
+// statusOfOpen is what a guest learns of an open file that fails: nothing where the host does.
+func statusOfOpen(err error) errno {
+	if hostTrouble(err) != nil {
+		panic(&hostError{err})
+	}
+	return errIO
 }
 
 // statusOfFile is what a guest learns of a failing file: nothing of the host's.

@@ -75,7 +75,9 @@ func (im *image) put(ctx context.Context, in *instance, dirty int) (bool, error)
 		g.Set(im.globals[i])
 	}
 	in.world.first = im.first
-	if err := in.world.fds.restore(im.fds); err != nil {
+	if err := in.world.fds.restore(im.fds); hostTrouble(err) != nil {
+		return false, fmt.Errorf("%s: fs: %w", in.p.spec.Alias, err)
+	} else if err != nil {
 		return false, &GrantError{Alias: in.p.spec.Alias, Problems: []GrantProblem{{
 			Capability: "fs", Msg: fmt.Sprintf("a file that init opened is gone: %s", scrub(err.Error())),
 		}}}

@@ -84,3 +84,56 @@ func TestTree_TooManyFiles(t *testing.T) {
 		t.Errorf("later: %v", err)
 	}
 }
+
+// Nor is it the plugin's, or its folder's, where an instance is put back whose state has a file open, and where
+// an open file cannot be read.
+func TestTree_HostTroubleIsNotThePlugins(t *testing.T) {
+	dir := dataset(t)
+	g := &guest{
+		Manifest: scorerManifest + "[capabilities]\nfs = { dataset = {} }\n",
+		Imports:  []guestImport{{Module: wasi, Name: "path_open", Params: "iiiiiIIii", Results: "i"}},
+	}
+	in, n := g.Put("in")
+	g.Init = cat(callImport(0, 3, 1, in, n, 0, int64(2), int64(0), 0, roomAt), expect(0), g.Answer(`{"ok":{}}`))
+	g.Body = g.Answer(score("1"))
+	p := loadGuest(t, g, func(s *Spec) { s.Grants.FS = map[string]string{"dataset": dir} })
+	p.pool.drain(p.engine)
+	var err error
+	withFiles(t, 0, func() { _, err = p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}) })
+	if f := failure.Of(err); !errors.Is(err, syscall.EMFILE) || f.Source == failure.Config || f.Source == failure.Plugin {
+		t.Errorf("got %s/%s (%v), want EMFILE", f.Source, f.Kind, err)
+	}
+
+	for _, want := range []error{syscall.EIO, syscall.EINVAL} {
+		func() {
+			defer func() {
+				r := recover()
+				if e, ok := r.(*hostError); (want == syscall.EIO) != (ok && errors.Is(e.cause, want)) {
+					t.Errorf("%v: got %v", want, r)
+				}
+			}()
+			if e := statusOfOpen(&fs.PathError{Op: "read", Path: "in", Err: want}); e != errIO {
+				t.Errorf("%v: got %v, want %v", want, e, errIO)
+			}
+		}()
+	}
+}
+
+func TestDescriptors_KeepFewEntries(t *testing.T) {
+	d := newDescriptors(nil)
+	for range 10 {
+		f := &descriptor{kind: kindFolder}
+		d.open[d.free()] = f
+		d.keep(f, make([]fs.DirEntry, maxListed/2))
+		if held := len(f.entries); held != maxListed/2 {
+			t.Errorf("%d entries of the last, want all", held)
+		}
+	}
+	held := 0
+	for _, f := range d.open {
+		held += len(f.entries)
+	}
+	if held > maxListed {
+		t.Errorf("%d entries are kept, want at most %d", held, maxListed)
+	}
+}

@@ -54,7 +54,8 @@ func pathOpen(ctx context.Context, c *call, a wasiArgs) errno {
 	f := &descriptor{kind: kindFile, mount: dir.mount, name: name, flags: uint16(a.u32(7)), file: file}
 	switch {
 	case err != nil:
-		e = errIO
+		f.close()
+		return statusOfOpen(err)
 	case st.IsDir():
 		f.kind = kindFolder
 	case oflags&openDirectory != 0:
@@ -144,7 +145,7 @@ func (a wasiArgs) readAt(ctx context.Context, c *call, f *descriptor, pos int64)
 		k, err := r.ReadAt(v, pos+int64(n))
 		n += k
 		if err != nil && !errors.Is(err, io.EOF) {
-			return n, errIO
+			return n, statusOfOpen(err)
 		}
 		if k < len(v) {
 			break
@@ -215,7 +216,7 @@ func fdSeek(_ context.Context, _ *call, a wasiArgs) errno {
 	case io.SeekEnd:
 		st, err := f.file.Stat()
 		if err != nil {
-			return errIO
+			return statusOfOpen(err)
 		}
 		base = st.Size()
 	default:
@@ -262,7 +263,7 @@ func fdReaddir(ctx context.Context, c *call, a wasiArgs) errno {
 			return statusOfFile(err)
 		}
 		slices.SortFunc(list, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
-		f.entries = list
+		a.w.fds.keep(f, list)
 		c.burn(ctx, int64(len(list))*64)
 	}
 	c.burn(ctx, int64(len(buf)/hostByte))

@@ -95,7 +95,7 @@ func fdFilestat(_ context.Context, _ *call, a wasiArgs) errno {
 	if f.kind == kindFile {
 		st, err := f.file.Stat()
 		if err != nil {
-			return errIO
+			return statusOfOpen(err)
 		}
 		size = st.Size()
 	}
