@@ -25,8 +25,12 @@ var (
 	errCallOver    = errors.New("the rollout call has ended")
 )
 
-// maxReplies bounds the bytes of finished replies that a call holds.
-const maxReplies = 256 << 20
+// What a call holds of the host's memory: maxReplies bounds the bytes of finished replies, maxRequests those of
+// requests that run.
+const (
+	maxReplies  = 256 << 20
+	maxRequests = 256 << 20
+)
 
 // envTable holds the handles of one rollout call. Its methods are called by the guest's goroutine,
 // finish by those of the runs.
@@ -42,13 +46,15 @@ type envTable struct {
 	running  int           // closed handles that still run included
 	finished []int32       // in order, not yet given by await
 	signal   chan struct{} // capacity 1: something finished
-	bytes    int
+	bytes    int           // of replies
+	asked    int           // bytes of the requests that run
 	wg       sync.WaitGroup
 }
 
 // handle is one env request.
 type handle struct {
 	cancel context.CancelCauseFunc
+	size   int // of the request
 	done   bool
 	reply  []byte
 	ref    int
@@ -73,14 +79,15 @@ func (t *envTable) start(ctx context.Context, raw []byte) int32 {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.handles) >= abi.MaxHandles || t.running >= abi.MaxHandles {
+	if len(t.handles) >= abi.MaxHandles || t.running >= abi.MaxHandles || t.asked+len(raw) > maxRequests {
 		return int32(abi.LimitReached)
 	}
 	t.next++
 	rctx, cancel := context.WithCancelCause(ctx)
-	id, h := t.next, &handle{cancel: cancel}
+	id, h := t.next, &handle{cancel: cancel, size: len(raw)}
 	t.handles[id] = h
 	t.running++
+	t.asked += h.size
 	t.wg.Go(func() {
 		ref, view, err := t.env.Run(rctx, int(id)-1, req)
 		if err == nil && view == nil {
@@ -153,6 +160,7 @@ func (t *envTable) finish(id int32, h *handle, ref int, view *abi.Episode, err e
 	}
 	h.done, h.reply, h.ref, h.ok = true, b, ref, err == nil
 	t.running--
+	t.asked -= h.size
 	if t.handles[id] == h {
 		t.bytes += len(b)
 		t.finished = append(t.finished, id)

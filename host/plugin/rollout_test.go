@@ -327,3 +327,24 @@ func TestTasks_YieldError(t *testing.T) {
 		t.Errorf("got %v, want %v", err, stop)
 	}
 }
+
+// Requests wait in the host's memory: what runs is bounded by bytes too, and what ends makes room.
+func TestEnvTable_BoundsRequests(t *testing.T) {
+	release := make(chan struct{})
+	e := &fakeEnv{f: func(context.Context, int, abi.EnvRequest) (*abi.Episode, error) { <-release; return episode(""), nil }}
+	table := newEnvTable(e, abi.EncodingJSON, Grants{Env: &EnvGrant{}})
+	defer table.end()
+	raw := []byte(plainRun)
+	table.asked = maxRequests - len(raw)
+	if got := table.start(context.Background(), raw); got != 1 {
+		t.Errorf("got %d, want a handle", got)
+	}
+	if got := table.start(context.Background(), raw); got != int32(abi.LimitReached) {
+		t.Errorf("got %d, want LIMIT", got)
+	}
+	close(release)
+	table.await(context.Background(), -1, func(wait func()) { wait() })
+	if got := table.start(context.Background(), raw); got != 2 {
+		t.Errorf("after the end of the first: got %d, want a handle", got)
+	}
+}
