@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -28,11 +29,13 @@ const (
 	// hostCall and hostByte are what a host function burns: work that the meter does not see.
 	hostCall = 200
 	hostByte = 8 // bytes a unit
+	// fileCall is what a look at a file burns besides, or an entry of a folder: the host asks its system.
+	fileCall = 1_000
 )
 
 // meterVersion says how fuel is counted. Equal versions burn equal fuel.
 func meterVersion() string {
-	return fmt.Sprintf("%s depth %d host %d/%d", meter.Version, maxDepth, hostCall, hostByte)
+	return fmt.Sprintf("%s depth %d host %d/%d/%d", meter.Version, maxDepth, hostCall, hostByte, fileCall)
 }
 
 var (
@@ -86,6 +89,12 @@ func (c *call) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		panic(context.Cause(ctx))
 	}
+}
+
+// walk charges for the way to a file: each folder on it is looked up.
+func (c *call) walk(ctx context.Context, name string) {
+	c.burn(ctx, fileCall*int64(2+strings.Count(name, "/")))
+	c.look(ctx) // links may make it far longer
 }
 
 // refillImport is what metered code calls. A panic ends the call.

@@ -3,12 +3,18 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
 )
 
 // A budget is exact: one unit less than a call burns, and it fails.
@@ -122,4 +128,82 @@ func TestScore_ClockStartsOnCore(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What takes the host longer burns more: or a flood of it would end by the clock, each time elsewhere.
+func TestFuel_OfFiles(t *testing.T) {
+	dir := dataset(t)
+	if err := os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		writeFile(t, dir, fmt.Sprintf("a/b/%d", i), "x")
+	}
+	wasiImport := func(name, params string) guestImport {
+		return guestImport{Module: wasi, Name: name, Params: params, Results: "i"}
+	}
+	for _, tc := range []struct {
+		name, path string
+		body       []byte
+		least      uint64
+	}{
+		{"open", "in", nil, 2 * fileCall},
+		{"open far below", "a/b/c", nil, 4 * fileCall},
+		{"read", "in", cat(i32c(bufAt), i32c(roomAt), op(0x36, 2, 0), i32c(bufAt+4), i32c(1), op(0x36, 2, 0), callImport(1, 4, bufAt, 1, int64(0), roomAt+64)), 3 * fileCall},
+		{"size", "in", callImport(2, 4, roomAt), 3 * fileCall},
+		{"end", "in", callImport(3, 4, int64(0), 2, roomAt), 3 * fileCall},
+		{"list", "a/b", callImport(4, 4, roomAt, 100, int64(0), roomAt+128), (3 + 3 + 2 + 11) * fileCall},
+		{"status", "a/b", callImport(5, 3, 0, dataAt, 3, roomAt), 6 * fileCall},
+	} {
+		g := &guest{Manifest: scorerManifest + "[capabilities]\nfs = { dataset = {} }\n", Imports: []guestImport{
+			wasiImport("path_open", "iiiiiIIii"), wasiImport("fd_pread", "iiiIi"), wasiImport("fd_filestat_get", "ii"),
+			wasiImport("fd_seek", "iIii"), wasiImport("fd_readdir", "iiiIi"), wasiImport("path_filestat_get", "iiiii"),
+		}}
+		path, n := g.Put(tc.path)
+		g.Body = cat(callImport(0, 3, 1, path, n, 0, int64(2), int64(0), 0, roomAt), expect(0))
+		if tc.body != nil {
+			g.Body = cat(g.Body, tc.body, expect(0))
+		}
+		g.Body = cat(g.Body, g.Answer(score("1")))
+		p := loadGuest(t, g, func(s *Spec) { s.Grants.FS = map[string]string{"dataset": dir} })
+		res, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+		if err != nil || res.Fuel < tc.least || res.Fuel >= tc.least+fileCall {
+			t.Errorf("%s: %d units, %v, want %d and a few", tc.name, res.Fuel, err, tc.least)
+		}
+	}
+}
+
+func TestFuel_OfFail(t *testing.T) {
+	g := &guest{Imports: []guestImport{env("fail", 2)}}
+	ptr, n := g.Put(long(2 * maxFailText))
+	g.Body = wasm.Forever(cat(callImport(0, ptr, n), drop()))
+	p := loadGuest(t, g, func(s *Spec) { s.Limits.Fuel = 4_000_000 })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"})
+	runtime.ReadMemStats(&after)
+	checkFailure(t, err, "fuel", "")
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 {
+		t.Errorf("a flood of texts took %d MiB of the host's memory, want hardly any", took)
+	}
+}
+
+func TestRing(t *testing.T) {
+	r := ring{max: 1 << 20}
+	all := strings.Repeat("0123456789", r.max/4)
+	begin := time.Now()
+	for i := range len(all) {
+		_, _ = r.Write([]byte(all[i : i+1]))
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("small writes took %v", took)
+	}
+	if got := r.text(); got != "…"+all[len(all)-r.max:] || len(r.buf) > 2*r.max {
+		t.Errorf("%d bytes are kept, %d of them shown, want the last %d", len(r.buf), len(got), r.max)
+	}
+	r.reset()
+	_, _ = r.Write([]byte("short\n"))
+	if got := r.text(); got != "short" {
+		t.Errorf("got %q", got)
+	}
 }

@@ -41,7 +41,7 @@ type call struct {
 	stderr    *ring
 	logged    int
 	logCut    bool
-	panicText string
+	panicText []byte
 	// active says that wevalr_call runs: imports of the ABI trap at other times.
 	active bool
 
@@ -214,7 +214,7 @@ func (in *instance) typed(c *call, err error) error {
 	}
 	e := &TrapError{
 		Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "trap",
-		Panic: in.p.clean(c.panicText), Log: in.p.tail(c.stderr),
+		Panic: in.p.clean(cut(string(c.panicText), maxFailText)), Log: in.p.tail(c.stderr),
 	}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		e.Kind, e.Code = "exit", exit.ExitCode()
@@ -239,7 +239,7 @@ func (in *instance) typed(c *call, err error) error {
 // outOfMemory guesses whether a trap is the guest's way to say that memory.grow failed: the Go
 // runtime writes so, others trap with their memory almost full.
 func (in *instance) outOfMemory(c *call) bool {
-	if strings.Contains(string(c.stderr.buf), "out of memory") || c.panicText == "out of memory" {
+	if strings.Contains(string(c.stderr.buf), "out of memory") || string(c.panicText) == "out of memory" {
 		return true
 	}
 	limit := uint64(in.p.limits.MemoryMiB) << 20

@@ -42,8 +42,9 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "… (cut)"
 }
 
-// ring keeps the last bytes that were written to it. Not safe for concurrent use: a guest writes
-// from one goroutine.
+// ring keeps the last bytes that were written to it, and up to twice as many: to move them at each of many
+// small writes would take far longer than a guest is charged for one. Not safe for concurrent use: a guest
+// writes from one goroutine.
 type ring struct {
 	buf  []byte
 	max  int
@@ -56,8 +57,8 @@ func (r *ring) Write(p []byte) (int, error) {
 	if len(p) > r.max {
 		p, r.lost = p[len(p)-r.max:], true
 	}
-	if over := len(r.buf) + len(p) - r.max; over > 0 {
-		r.buf, r.lost = append(r.buf[:0], r.buf[over:]...), true
+	if len(r.buf)+len(p) > 2*r.max {
+		r.buf, r.lost = append(r.buf[:0], r.last()...), true
 	}
 	r.buf = append(r.buf, p...)
 	return n, nil
@@ -65,10 +66,13 @@ func (r *ring) Write(p []byte) (int, error) {
 
 func (r *ring) reset() { r.buf, r.lost = r.buf[:0], false }
 
+// last is what is left.
+func (r *ring) last() []byte { return r.buf[max(len(r.buf)-r.max, 0):] }
+
 // text is what is left, scrubbed.
 func (r *ring) text() string {
-	s := strings.TrimRight(scrub(string(r.buf)), "\n")
-	if r.lost {
+	s := strings.TrimRight(scrub(string(r.last())), "\n")
+	if r.lost || len(r.buf) > r.max {
 		return "…" + s
 	}
 	return s

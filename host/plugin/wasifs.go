@@ -45,7 +45,7 @@ func pathOpen(ctx context.Context, c *call, a wasiArgs) errno {
 	if len(a.w.fds.open) >= maxFDs {
 		return errMfile
 	}
-	c.burn(ctx, int64(len(p)))
+	c.walk(ctx, name)
 	file, err := tr.Open(name)
 	if err != nil {
 		return statusOfFile(err)
@@ -141,7 +141,7 @@ func (a wasiArgs) readAt(ctx context.Context, c *call, f *descriptor, pos int64)
 	}
 	n := 0
 	for _, v := range vs {
-		c.burn(ctx, int64(len(v)/hostByte))
+		c.burn(ctx, fileCall+int64(len(v)/hostByte))
 		k, err := r.ReadAt(v, pos+int64(n))
 		n += k
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -198,7 +198,7 @@ func fdPread(ctx context.Context, c *call, a wasiArgs) errno {
 	return a.putU32(4, uint32(n))
 }
 
-func fdSeek(_ context.Context, _ *call, a wasiArgs) errno {
+func fdSeek(ctx context.Context, c *call, a wasiArgs) errno {
 	f := a.w.fds.get(a.u32(0))
 	switch {
 	case f == nil:
@@ -214,6 +214,7 @@ func fdSeek(_ context.Context, _ *call, a wasiArgs) errno {
 	case io.SeekCurrent:
 		base = f.pos
 	case io.SeekEnd:
+		c.burn(ctx, fileCall)
 		st, err := f.file.Stat()
 		if err != nil {
 			return statusOfOpen(err)
@@ -258,13 +259,14 @@ func fdReaddir(ctx context.Context, c *call, a wasiArgs) errno {
 		return errFault
 	}
 	if f.entries == nil || a.u64(3) == 0 {
+		c.walk(ctx, f.name)
 		list, err := fs.ReadDir(a.w.fds.trees[f.mount], f.name)
 		if err != nil {
 			return statusOfFile(err)
 		}
 		slices.SortFunc(list, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
 		a.w.fds.keep(f, list)
-		c.burn(ctx, int64(len(list))*64)
+		c.burn(ctx, fileCall*int64(2+len(list)))
 	}
 	c.burn(ctx, int64(len(buf)/hostByte))
 	used := 0

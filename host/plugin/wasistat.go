@@ -86,13 +86,14 @@ func (a wasiArgs) putStat(i int, typ byte, ino uint64, size int64) errno {
 	return success
 }
 
-func fdFilestat(_ context.Context, _ *call, a wasiArgs) errno {
+func fdFilestat(ctx context.Context, c *call, a wasiArgs) errno {
 	f := a.w.fds.get(a.u32(0))
 	if f == nil {
 		return errBadf
 	}
 	size := int64(0)
 	if f.kind == kindFile {
+		c.burn(ctx, fileCall)
 		st, err := f.file.Stat()
 		if err != nil {
 			return statusOfOpen(err)
@@ -111,7 +112,7 @@ func pathFilestat(ctx context.Context, c *call, a wasiArgs) errno {
 	if e != success {
 		return e
 	}
-	c.burn(ctx, int64(len(p)))
+	c.walk(ctx, name)
 	st, err := tr.stat(name, a.u32(1)&followLinks != 0)
 	if err != nil {
 		return statusOfFile(err)
