@@ -2,12 +2,14 @@ package plugin
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,5 +207,39 @@ func TestRing(t *testing.T) {
 	_, _ = r.Write([]byte("short\n"))
 	if got := r.text(); got != "short" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// How deep code can recurse on the engine's stack does not depend on how calls before have made it grow.
+func TestScore_StackBeginsAnew(t *testing.T) {
+	// A function calls itself as often as it is told, with so many vectors on the stack meanwhile.
+	frame := func(self byte, vectors int) wasm.Func {
+		b := cat(op(0x20, 0, 0x45, 0x04, 0x40, 0x0f, 0x0b), i32c(roomAt))
+		for i := range vectors {
+			b = cat(b, i32c(int32(roomAt+16*i)), op(0xfd, 0, 0, 0))
+		}
+		b = cat(b, op(0x20, 0), i32c(1), op(0x6b, 0x10, self), slices.Repeat(op(0xfd, 0xce, 1), vectors-1))
+		return wasm.Func{Params: "i", Body: cat(b, op(0xfd, 0x0b, 0, 0))}
+	}
+	g := &guest{Funcs: []wasm.Func{frame(3, 300), frame(4, 200), frame(5, 100)}}
+	for i := range g.Funcs { // a request is the function's number and how often
+		g.Body = cat(g.Body, i32c(bufAt), op(0x28, 2, 0), i32c(int32(i)), op(0x46, 0x04, 0x40), i32c(bufAt), op(0x28, 2, 4, 0x10, byte(3+i), 0x0b))
+	}
+	g.Body = cat(g.Body, g.Answer(score("1")))
+	p := loadGuest(t, g)
+	goes := func(f, times int) bool {
+		req := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(f)), uint32(times))
+		_, _, _, err := p.CallRaw(context.Background(), abi.OpScore, req)
+		return err == nil
+	}
+	limit := sort.Search(16_000, func(times int) bool {
+		p.pool.drain(p.engine)
+		return !goes(0, times)
+	})
+	for _, before := range [][2]int{{1, 10}, {1, 8000}, {2, 100}, {2, 8000}} {
+		p.pool.drain(p.engine)
+		if !goes(before[0], before[1]) || !goes(0, limit-1) || goes(0, limit) {
+			t.Errorf("after %v the stack holds more or less than %d frames", before, limit)
+		}
 	}
 }

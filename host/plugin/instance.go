@@ -18,15 +18,14 @@ import (
 
 // instance is a running module. One call at a time; after any error it is closed, never used again.
 type instance struct {
-	p         *Plugin
-	mod       api.Module
-	buf, call api.Function
-	gauge     api.MutableGlobal // fuel
-	depth     api.MutableGlobal
-	globals   []api.MutableGlobal // the module's own, in the order of Info.Globals
-	slab      *slab
-	world     *world
-	calls     int
+	p       *Plugin
+	mod     api.Module
+	gauge   api.MutableGlobal // fuel
+	depth   api.MutableGlobal
+	globals []api.MutableGlobal // the module's own, in the order of Info.Globals
+	slab    *slab
+	world   *world
+	calls   int
 }
 
 // call is one guest call: what imports need to know of it.
@@ -88,10 +87,7 @@ func (p *Plugin) instantiate(ctx context.Context) (*instance, error) {
 		slab.Free()
 		return nil, &ABIError{File: p.spec.Alias, Step: "instantiate", Msg: scrub(err.Error())}
 	}
-	in := &instance{
-		p: p, mod: mod, slab: slab, world: newWorld(p.grants, p.vars, p.trees),
-		buf: mod.ExportedFunction(abi.ExportBuf), call: mod.ExportedFunction(abi.ExportCall),
-	}
+	in := &instance{p: p, mod: mod, slab: slab, world: newWorld(p.grants, p.vars, p.trees)}
 	for _, name := range append([]string{meter.FuelExport, meter.DepthExport}, p.globals...) {
 		g, ok := mod.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {
@@ -255,7 +251,9 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 		return nil, bad("the request is over %d MiB", abi.MaxRequest>>20)
 	}
 	c.active = true
-	res, err := in.buf.Call(ctx, uint64(len(req)))
+	// A function keeps its stack as large as calls have made it, and how deep the next can recurse depends on that.
+	buf, call := in.mod.ExportedFunction(abi.ExportBuf), in.mod.ExportedFunction(abi.ExportCall)
+	res, err := buf.Call(ctx, uint64(len(req)))
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +264,7 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 	if !in.mod.Memory().Write(ptr, req) {
 		return nil, bad("%s gave %d bytes at %d, outside of the memory", abi.ExportBuf, len(req), ptr)
 	}
-	res, err = in.call.Call(ctx, uint64(c.op), uint64(len(req)))
+	res, err = call.Call(ctx, uint64(c.op), uint64(len(req)))
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// recycleCalls is after how many calls an instance is replaced: a call that recursed deeply leaves a
-// large native stack behind.
+// recycleCalls is after how many calls an instance is replaced, whatever the engine may have kept for it.
 const recycleCalls = 1000
 
 // pool keeps a plugin's idle instances: last in, first out, so that few are warm. How many run at
