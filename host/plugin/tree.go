@@ -58,8 +58,8 @@ func (t tree) stat(name string, follow bool) (fs.FileInfo, error) {
 	return t.root.Lstat(filepath.FromSlash(name))
 }
 
-// digest is the sha256 of the tree's files: paths and contents, in order, what cannot be opened
-// left out as the guest sees it.
+// digest is the sha256 of the tree's files: paths and contents, in order, and where links lead that open as
+// folders. What cannot be opened is left out as the guest sees it.
 func (t tree) digest() (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(t, ".", func(name string, d fs.DirEntry, err error) error {
@@ -74,7 +74,13 @@ func (t tree) digest() (string, error) {
 			return hostTrouble(err) // else the guest cannot open it either
 		}
 		defer func() { _ = f.Close() }()
-		if st, err := f.Stat(); err != nil || st.IsDir() {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if st.IsDir() {
+			target, err := t.root.Readlink(filepath.FromSlash(name))
+			_, _ = fmt.Fprintf(h, "%q -> %q\n", name, target)
 			return err
 		}
 		one := sha256.New()

@@ -61,6 +61,28 @@ func TestTree_StaysInside(t *testing.T) {
 	if after, _ := tr.digest(); after == before {
 		t.Error("a changed file leaves the digest as it was")
 	}
+	var digests []string
+	for _, sub := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, sub), "text", sub)
+	}
+	for _, target := range []string{"a", "b"} {
+		link := filepath.Join(dir, "current")
+		_ = os.Remove(link)
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := tr.digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, sum)
+	}
+	if digests[0] == digests[1] {
+		t.Error("a link to another folder leaves the digest as it was")
+	}
 }
 
 func TestWorld_ScorersGetNoClock(t *testing.T) {
