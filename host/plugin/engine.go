@@ -95,7 +95,6 @@ func (e *Engine) CacheDir() string { return e.opt.CacheDir }
 // what the engine's own check does and stops recursion, too.
 func (e *Engine) newRuntime(ctx context.Context, config wazero.RuntimeConfig, memoryMiB int) wazero.Runtime {
 	return wazero.NewRuntimeWithConfig(ctx, config.
-		WithCompilationCache(e.cache).
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithMemoryLimitPages(uint32(memoryMiB)*(1<<20/pageSize)))
 }

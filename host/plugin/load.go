@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -317,6 +318,21 @@ func (p *Plugin) link(ctx context.Context, config wazero.RuntimeConfig, b []byte
 	if err != nil {
 		return refused(p.spec.Source, err)
 	}
+	err = p.compile(ctx, config.WithCompilationCache(p.engine.cache), metered)
+	if _, ok := errors.AsType[*ABIError](err); !ok {
+		return err
+	}
+	// It may be the cache that fails: a file of it is damaged, or its disk is full.
+	_ = p.rt.Close(ctx)
+	if err = p.compile(ctx, config, metered); err == nil {
+		p.log.WarnContext(ctx, "compiled code cannot be kept: remove the cache folder if this comes again",
+			slog.String("folder", p.engine.opt.CacheDir))
+	}
+	return err
+}
+
+// compile makes a runtime with the metered module and its imports.
+func (p *Plugin) compile(ctx context.Context, config wazero.RuntimeConfig, metered []byte) (err error) {
 	p.rt = p.engine.newRuntime(ctx, config, p.limits.MemoryMiB)
 	for name, instantiate := range map[string]func(context.Context, wazero.Runtime) error{
 		wasi: instantiateWASI, abi.Module: instantiateHost, "the meter": instantiateMeter,

@@ -274,3 +274,40 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(slices.Min(took).Microseconds())/1000, "ms/fastest")
 	b.ReportMetric(float64(first.Size())/(1<<20), "MiB")
 }
+
+// A cache that is damaged, or cannot be written to, costs time and no plugin.
+func TestLoad_CacheFails(t *testing.T) {
+	file := source(t, scoring(score("1")).Bytes())
+	dir := filepath.Join(t.TempDir(), "cache")
+	files := func() []string {
+		list, _ := filepath.Glob(filepath.Join(dir, "code", "*", "*"))
+		return list
+	}
+	for _, tc := range []struct {
+		name  string
+		spoil func() error
+	}{
+		{"whole", func() error { return nil }},
+		{"empty", func() error { return os.Truncate(files()[0], 0) }},
+		{"cut", func() error { return os.Truncate(files()[0], 1000) }},
+		{"no place", func() error { return os.RemoveAll(filepath.Join(dir, "code")) }},
+	} {
+		e, err := NewEngine(Options{CacheDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tc.spoil(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := e.Load(context.Background(), Spec{Source: file})
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		} else if _, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"}); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if p != nil {
+			_ = p.Close(context.Background())
+		}
+		_ = e.Close(context.Background())
+	}
+}
