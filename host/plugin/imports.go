@@ -170,16 +170,18 @@ func logMessage(ctx context.Context, c *call, a args) int32 {
 		}
 		return 0
 	}
-	s := string(text[:min(len(text), left)])
+	// A secret is looked for before the text is cut, which may leave a part of one.
+	s := c.p.clean(string(text[:min(len(text), 2*logPerCall)]))
+	s = s[:min(len(s), left)]
 	c.logged += len(text) + 1 // empty messages are lines too
 	_, _ = c.stderr.Write([]byte(s + "\n"))
-	c.p.log.LogAttrs(ctx, lvl, "plugin message", slog.String("text", c.p.clean(s)))
+	c.p.log.LogAttrs(ctx, lvl, "plugin message", slog.String("text", scrub(s)))
 	return 0
 }
 
 func failText(_ context.Context, c *call, a args) int32 {
 	text := a.bytes(0)
-	c.panicText = append(c.panicText[:0], text[:min(len(text), maxFailText+1)]...) // no new memory each time
+	c.panicText = append(c.panicText[:0], text[:min(len(text), 2*maxFailText)]...) // no new memory each time
 	return 0
 }
 

@@ -170,6 +170,9 @@ func (in *instance) guarded(ctx context.Context, c *call, f func(context.Context
 	stop()
 	took := c.watch.stop()
 	if cause := context.Cause(gctx); cause != nil {
+		if c.env != nil && ctx.Err() != nil && errors.Is(cause, errDeadline) {
+			cause = context.Cause(ctx) // whose grace it was
+		}
 		// The engine may or may not have seen the end in time: a result that came with it is not
 		// one to rely on.
 		return took, in.ended(c, cause)
@@ -210,7 +213,7 @@ func (in *instance) typed(c *call, err error) error {
 	}
 	e := &TrapError{
 		Alias: in.p.spec.Alias, Op: opName(c.op), Kind: "trap",
-		Panic: in.p.clean(cut(string(c.panicText), maxFailText)), Log: in.p.tail(c.stderr),
+		Panic: cut(in.p.clean(string(c.panicText)), maxFailText), Log: in.p.tail(c.stderr),
 	}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		e.Kind, e.Code = "exit", exit.ExitCode()
@@ -333,8 +336,8 @@ func (p *Plugin) guestError(op abi.Op, e *abi.Error) error {
 		e.Data = nil
 	}
 	return &GuestError{
-		Alias: p.spec.Alias, Op: opName(op), Code: orElse(p.clean(cut(e.Code, 100)), "error"),
-		Message: p.clean(cut(e.Message, maxErrorText)), Retryable: e.Retryable, Data: e.Data,
+		Alias: p.spec.Alias, Op: opName(op), Code: orElse(cut(p.clean(e.Code), 100), "error"),
+		Message: cut(p.clean(e.Message), maxErrorText), Retryable: e.Retryable, Data: e.Data,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -347,4 +348,25 @@ func TestEnvTable_BoundsRequests(t *testing.T) {
 	if got := table.start(context.Background(), raw); got != 2 {
 		t.Errorf("after the end of the first: got %d, want a handle", got)
 	}
+}
+
+// A rollout that goes on after its caller has given up is cancelled, not a plugin that took too long.
+func TestRollout_GraceUsedUp(t *testing.T) {
+	p := loadGuest(t, driver(), granted)
+	in, err := p.newInstance(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close()
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		c := p.newCall(abi.OpRollout, 0)
+		c.env = newEnvTable(&fakeEnv{f: ok}, abi.EncodingJSON, p.grants)
+		took, err := in.guarded(ctx, c, func(gctx context.Context) error { <-gctx.Done(); return nil })
+		if !errors.Is(err, cause) || took != callGrace {
+			t.Errorf("got %v after %v, want %v after %v", err, took, cause, callGrace)
+		}
+	})
 }

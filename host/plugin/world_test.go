@@ -261,3 +261,27 @@ func TestClock_SleepSeesTheEnd(t *testing.T) {
 		t.Errorf("got %v after %v", err, time.Since(begin))
 	}
 }
+
+// A secret is hidden before text is cut to its limit: what is left of one would not be known for it.
+func TestText_SecretAtTheCut(t *testing.T) {
+	const secret = "TOKEN-of-someone"
+	mask := func(s string) string { return strings.ReplaceAll(s, secret, "[KEY]") }
+	var out bytes.Buffer
+	e := newEngine(t)
+	e.log = slog.New(slog.NewTextHandler(&out, nil))
+	logs := &guest{Imports: []guestImport{env("log", 3), env("fail", 2)}}
+	ptr, n := logs.Put(long(logPerCall-5) + secret)
+	why, whyLen := logs.Put(long(maxFailText-5) + secret)
+	logs.Body = cat(callImport(0, abi.LevelInfo, ptr, n), drop(), callImport(1, why, whyLen), drop(), unreachable())
+	answers := scoring(`{"err":{"code":"` + long(95) + secret + `","message":"` + long(maxErrorText-5) + secret + `"}}`)
+	for _, g := range []*guest{logs, answers} {
+		p := load(t, e, Spec{Source: source(t, g.Bytes()), Mask: mask})
+		_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "correct"})
+		if err == nil || strings.Contains(err.Error(), "xTOK") {
+			t.Errorf("%T shows a part of a secret", err)
+		}
+	}
+	if !strings.Contains(out.String(), "plugin message") || strings.Contains(out.String(), "xTOK") {
+		t.Error("the log shows a part of a secret")
+	}
+}
