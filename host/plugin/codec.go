@@ -136,12 +136,15 @@ func plain(v any) (any, error) {
 			return n, nil
 		}
 		f, err := x.Float64()
-		return f, err
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a number that can be stored", cut(x.String(), 100))
+		}
+		return f, nil
 	case []any:
 		for i := range x {
 			e, err := plain(x[i])
 			if err != nil {
-				return nil, fmt.Errorf("[%d]: %w", i, err)
+				return nil, within(fmt.Sprintf("[%d]", i), err)
 			}
 			x[i] = e
 		}
@@ -152,11 +155,20 @@ func plain(v any) (any, error) {
 	return nil, fmt.Errorf("%T cannot be stored", v)
 }
 
+// within says where err is. The way to a place may be of thousands of long names: to copy them for each step
+// of it would take minutes, so a long one loses its beginning.
+func within(place string, err error) error {
+	if len(err.Error()) > maxErrorText {
+		return err
+	}
+	return fmt.Errorf("%s: %w", cut(place, maxErrorText), err)
+}
+
 func plainMap(m map[string]any) error {
 	for _, k := range sortedKeys(m) {
 		e, err := plain(m[k])
 		if err != nil {
-			return fmt.Errorf("%s: %w", k, err)
+			return within(k, err)
 		}
 		m[k] = e
 	}

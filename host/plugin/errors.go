@@ -154,7 +154,7 @@ type ResponseError struct {
 func (e *ResponseError) Error() string {
 	s := join(e.Alias, e.Op, "response", e.Msg)
 	if e.Cause != nil {
-		s = join(s, scrub(e.Cause.Error()))
+		s = join(s, cut(scrub(e.Cause.Error()), maxErrorText))
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -83,5 +84,27 @@ func TestTasks_LongPrompt(t *testing.T) {
 	m := load(t, e, Spec{Source: filepath.Join(hosttest.Root(t), "plugins/exact-match")})
 	if got := scoreOf(t, m, "match", tasks[0], "42"); got != 1 {
 		t.Errorf("exact-match: %v, want 1", got)
+	}
+}
+
+// What is wrong deep inside is found at once, and said in few words.
+func TestPlain_DeepInside(t *testing.T) {
+	const depth = 5000
+	deep := strings.Repeat(`{"`+long(100)+`":`, depth) + "1e999" + strings.Repeat("}", depth)
+	digits := "1" + strings.Repeat("0", 50_000)
+	for name, text := range map[string]string{
+		"metadata": `{"ok":{"scores":[{"value":1,"metadata":` + deep + `}]}}`,
+		"number":   `{"ok":{"scores":[{"value":` + digits + `}]}}`,
+		"inside":   `{"ok":{"scores":[{"value":1,"metadata":{"n":` + digits + `e999}}]}}`,
+	} {
+		g := scoring(text)
+		g.Buf, g.Pages = i32c(40<<16), [2]int{64, 64}
+		p := loadGuest(t, g)
+		begin := time.Now()
+		_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
+		checkFailure(t, err, "response", "")
+		if took := time.Since(begin); took > time.Second || len(err.Error()) > 3*maxErrorText {
+			t.Errorf("%s: %v, %d bytes of text", name, took, len(err.Error()))
+		}
 	}
 }
