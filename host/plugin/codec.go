@@ -67,6 +67,9 @@ func decodeFields(encoding string, b []byte) (fields map[string][]byte, err erro
 		if !utf8.Valid(b) {
 			return nil, errors.New("json: invalid UTF-8")
 		}
+		if err := nesting(b); err != nil {
+			return nil, err
+		}
 		var raw map[string]json.RawMessage
 		if err := json.Unmarshal(b, &raw); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/wevalr/wevalr/host/scan"
 	"github.com/wevalr/wevalr/plugins/abi"
 )
 
@@ -27,14 +28,42 @@ func valuesOfJSON(b []byte) int {
 		case ',', ':', '[', '{':
 			n++
 		case '"':
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
+			i += textOf(b[i:])
 		}
 	}
 	return n
+}
+
+// nesting refuses JSON that scan.Check would refuse as msgpack for its containers: what a plugin gives goes on
+// to others, who bound them so.
+func nesting(b []byte) error {
+	depth, containers := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '[', '{':
+			depth++
+			containers++
+		case ']', '}':
+			depth--
+		case '"':
+			i += textOf(b[i:])
+		}
+		if depth > scan.MaxDepth || containers > scan.DefaultContainers {
+			return fmt.Errorf("json: byte %d: containers are nested over %d deep, or are over %d", i, scan.MaxDepth, scan.DefaultContainers)
+		}
+	}
+	return nil
+}
+
+// textOf is where JSON's text at the beginning of b ends.
+func textOf(b []byte) int {
+	i := 1
+	for ; i < len(b) && b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i
 }
 
 // valuesOfMsgpack counts the values, keys and containers included, of bytes that scan.Check let through:

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -89,8 +90,8 @@ func TestTasks_LongPrompt(t *testing.T) {
 
 // What is wrong deep inside is found at once, and said in few words.
 func TestPlain_DeepInside(t *testing.T) {
-	const depth = 5000
-	deep := strings.Repeat(`{"`+long(100)+`":`, depth) + "1e999" + strings.Repeat("}", depth)
+	const depth = 50
+	deep := strings.Repeat(`{"`+long(1000)+`":`, depth) + "1e999" + strings.Repeat("}", depth)
 	digits := "1" + strings.Repeat("0", 50_000)
 	for name, text := range map[string]string{
 		"metadata": `{"ok":{"scores":[{"value":1,"metadata":` + deep + `}]}}`,
@@ -105,6 +106,31 @@ func TestPlain_DeepInside(t *testing.T) {
 		checkFailure(t, err, "response", "")
 		if took := time.Since(begin); took > time.Second || len(err.Error()) > 3*maxErrorText {
 			t.Errorf("%s: %v, %d bytes of text", name, took, len(err.Error()))
+		}
+	}
+}
+
+// Both encodings bound containers alike.
+func TestDecodeFields_Containers(t *testing.T) {
+	nested := func(n int) (string, []byte) {
+		return `{"a]":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `,"b\"[":1}`,
+			[]byte("\x81\xa1a" + strings.Repeat("\x91", n-1) + "\x90")
+	}
+	many := func(n int) (string, []byte) {
+		return `{"a":[` + strings.Repeat("{},", n) + `1]}`,
+			append(binary.BigEndian.AppendUint32([]byte("\x81\xa1a\xdd"), uint32(n)), strings.Repeat("\x80", n)...)
+	}
+	for _, tc := range []struct {
+		make func(int) (string, []byte)
+		most int
+	}{{nested, scan.MaxDepth - 1}, {many, scan.DefaultContainers - 2}} {
+		for _, more := range []int{0, 1} {
+			text, packed := tc.make(tc.most + more)
+			for encoding, b := range map[string][]byte{abi.EncodingJSON: []byte(text), abi.EncodingMsgpack: packed} {
+				if _, err := decodeFields(encoding, b); (err == nil) != (more == 0) {
+					t.Errorf("%s: %d and %d: %v", encoding, tc.most, more, err)
+				}
+			}
 		}
 	}
 }
