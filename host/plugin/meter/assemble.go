@@ -1,6 +1,9 @@
 package meter
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // header is how every module begins.
 const header = "\x00asm\x01\x00\x00\x00"
@@ -207,8 +210,12 @@ func (x *rewriter) elementSection() []byte {
 	return s
 }
 
+// maxName is how many bytes of a name are kept: the engine writes the module's before that of each function,
+// and holds all of them.
+const maxName = 256
+
 // nameSection keeps the module's and the functions' names, for stack traces. One that cannot be
-// read is left out.
+// read, or names more functions than there are, is left out.
 func (x *rewriter) nameSection() []byte {
 	if x.name.end == 0 {
 		return nil
@@ -225,15 +232,18 @@ func (x *rewriter) nameSection() []byte {
 			if name := f.name(); f.err != nil || f.pos != f.end || r.err != nil {
 				return nil
 			} else if name != "" {
-				s = appendBytes(append(s, id), body)
+				s = appendBytes(append(s, id), appendBytes(nil, shortName(name)))
 			}
 		case functionNames:
 			f := &reader{b: x.b, pos: r.pos - len(body), end: r.pos}
 			n := f.count("names")
+			if n > len(x.funcs) {
+				return nil
+			}
 			names := appendU32(make([]byte, 0, len(body)+len(body)/8), uint32(n))
 			for ; n > 0 && f.err == nil; n-- {
 				names = appendU32(names, x.function(f.u32()))
-				names = appendBytes(names, f.name())
+				names = appendBytes(names, shortName(f.name()))
 			}
 			if f.err != nil || f.pos != f.end {
 				return nil
@@ -245,4 +255,12 @@ func (x *rewriter) nameSection() []byte {
 		return nil
 	}
 	return s
+}
+
+// shortName is what is kept of a name.
+func shortName(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxName], "")
 }
