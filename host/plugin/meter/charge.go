@@ -128,6 +128,7 @@ func (c *charger) control() {
 		if f.dead {
 			break
 		}
+		c.looked = f.looked // whoever comes here has not seen what the other arm looked at
 		switch {
 		case !w.dead || f.targeted:
 			c.begin(in.end)

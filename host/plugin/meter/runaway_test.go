@@ -154,6 +154,24 @@ func TestRewrite_Runaway(t *testing.T) {
 	}
 }
 
+// TestRewrite_LooksInEachElse: the looks of arms that are not taken are none.
+func TestRewrite_LooksInEachElse(t *testing.T) {
+	const levels, budget = 20, 10_000
+	// Each arm that is not taken ends just after it was due to look.
+	code := cat(i32(0), op(0x1a))
+	for range levels {
+		code = cat(code, op(0x20, 0, 0xa7), bytes.Repeat(op(0x45), 8183), op(0x1a, 0x20, 0, 0xa7, 0x04, 0x40),
+			i32(0), op(0x1a), i32(0), op(0x1a, 0x05))
+	}
+	w := (&wasm{}).fn("f", oneI, void, 0, code, bytes.Repeat(op(0x0b), levels))
+	for engine, cfg := range engines() {
+		_, used, err := run(t, cfg, rewrite(t, w.Bytes(), meter.Options{}), &tank{quantum: 1000, budget: budget}, "f", 0)
+		if !errors.Is(err, errFuel) || used > budget+2*8192 {
+			t.Errorf("%s: got %v after %d units, want %v after some %d", engine, err, used, errFuel, budget)
+		}
+	}
+}
+
 // BenchmarkRunaway reports the time on a core between two refills of the quantum that the host grants: how
 // late it sees that a call must end, and how long a collection of garbage may have to wait (goal: 1 ms).
 func BenchmarkRunaway(b *testing.B) {
