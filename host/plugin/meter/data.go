@@ -34,6 +34,7 @@ func (x *rewriter) mergeData() (s []byte, merged bool) {
 	slices.SortStableFunc(segs, func(a, b segment) int { return cmp.Compare(start(a), start(b)) })
 	var runs int
 	var body []byte
+	room := int64(len(old)) // for zero bytes, so that sparse data do not become a hundred times as many
 	for i := 0; i < len(segs); {
 		from, run := start(segs[i]), []byte(nil)
 		for ; i < len(segs); i++ {
@@ -41,9 +42,10 @@ func (x *rewriter) mergeData() (s []byte, merged bool) {
 			if gap < 0 {
 				return old, false // overlapping: the order matters
 			}
-			if gap > mergeGap {
+			if gap > min(mergeGap, room) {
 				break
 			}
+			room -= gap
 			run = append(append(run, make([]byte, gap)...), segs[i].bytes...)
 		}
 		runs++

@@ -175,6 +175,25 @@ func TestRewrite_Go_MergesData(t *testing.T) {
 	}
 }
 
+// TestRewrite_SparseData: single bytes far apart do not become megabytes.
+func TestRewrite_SparseData(t *testing.T) {
+	w := (&wasm{}).memory(64)
+	for i := range 4_000 {
+		w.Data = append(w.Data, cat(op(0), i32(int32(i*1024)), op(0x0b, 1, 1)))
+	}
+	raw := w.Bytes()
+	module := rewrite(t, raw, meter.Options{})
+	if len(module) > 3*len(raw) {
+		t.Errorf("%d bytes become %d", len(raw), len(module))
+	}
+	m := instantiate(t, module, new(tank))
+	for i := range uint32(4_000) {
+		if b, ok := m.Memory().Read(i*1024, 2); !ok || b[0] != 1 || b[1] != 0 {
+			t.Fatalf("segment %d: got %v", i, b)
+		}
+	}
+}
+
 // bare renames the host's exports, so that a rewritten module can be checked again.
 func bare(t *testing.T, b []byte) []byte {
 	t.Helper()
