@@ -165,12 +165,15 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 		f.locals = int(w.locals)
 		for r.err == nil && w.next() {
 			in := &w.instr
+			w.follow()
+			blocks := 0 // that the engine makes of it
 			switch in.op {
 			case opLoop:
 				f.loops++
 				fallthrough
 			case opBlock, opIf:
 				f.blocks++
+				blocks = 4
 				f.depth = max(f.depth, len(w.frames))
 				r.cap(in.at, "blocks", f.blocks, c.Blocks, "split the function")
 				r.cap(in.at, "nesting", len(w.frames), c.Depth, "nest less")
@@ -178,21 +181,31 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 				w.pop()
 			case opBrIf:
 				f.branches++
+				blocks = 2
 			case opBrTable:
+				blocks = int(in.index) + 1
 				f.brTable = max(f.brTable, int(in.index))
 				f.labels += int(in.index)
 				f.brTables += uint64(in.index) * uint64(in.index)
 				r.cap(in.at, "br_table", int(in.index), c.BrTable, "split the switch")
 			case opCall:
 				f.calls++
+				f.pass(&m.types[m.funcs[in.index]])
 			case opCallIndirect:
 				f.calls++
+				f.pass(in.typ)
+				blocks, f.inner = 1, f.inner+1
+			case opTableGet, opTableSet:
 				f.inner++
 			case opTableFill:
-				f.inner += 5
+				blocks, f.inner = 5, f.inner+5
 			case opTableCopy, opTableInit, opMemoryInit:
-				f.inner += 3
+				blocks, f.inner = 3, f.inner+3
 			}
+			if truncates(in.op) {
+				blocks, f.inner = 2, f.inner+2
+			}
+			f.live += uint64(blocks) * uint64(max(w.height-fewLive, 0))
 			info.Seen.add(in.op)
 		}
 		if r.err != nil {
@@ -220,8 +233,25 @@ type shape struct {
 	size, locals, loops, blocks, depth, branches, calls, mutable, arity int
 
 	inner           int    // blocks that the engine makes of single instructions
+	passed          int    // values that calls take and give, a few for each excepted
+	live            uint64 // sum of the values on the stack, some excepted, at each block that is made
 	brTable, labels int    // largest, and all, of the br_tables
 	brTables        uint64 // sum of their squares
+}
+
+// What costs next to nothing: so many values that live through a block, or that a call takes and gives.
+const (
+	fewLive   = 16
+	fewPassed = 8
+)
+
+func (f *shape) pass(t *FuncType) {
+	f.passed += max(len(t.Params)+len(t.Results)-fewPassed, 0)
+}
+
+// truncates says that an instruction makes an integer of a float, or traps.
+func truncates(op int) bool {
+	return op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1
 }
 
 // cost estimates the nanoseconds that the engine's compiler takes. The factors are measured on
@@ -231,12 +261,13 @@ func (f shape) cost() uint64 {
 	// Twice the basic blocks, those of the meter's own checks included.
 	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops) + u(f.inner)
 	// Every way into a join carries the locals that differ; a few cost next to nothing.
-	joins := u(f.branches) + (u(f.labels)+u(f.blocks))/4
+	joins := u(f.branches) + (u(f.labels)+u(f.blocks))/4 + u(f.inner)/8
 	return 8_000 +
 		300*u(f.size) + u(f.size)*u(f.size)/300 +
 		3*blocks*blocks +
 		f.brTables +
 		2_000*u(f.loops)*u(f.locals+2) +
-		2_000*joins*u(max(f.locals-16, 0)+f.arity) +
+		2_000*joins*u(max(f.locals-fewLive, 0)+f.arity) +
+		250*f.live + 2_000*u(f.passed) +
 		400*u(f.calls)*u(f.mutable+2)
 }

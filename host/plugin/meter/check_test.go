@@ -2,10 +2,15 @@ package meter_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tetratelabs/wazero"
 
 	"github.com/wevalr/wevalr/host/plugin/meter"
 )
@@ -169,6 +174,47 @@ func TestCheck_CompileBombs(t *testing.T) {
 		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
 			t.Errorf("%s: got %v, want it refused for its cost", name, r)
 		}
+	}
+}
+
+// TestCheck_CompileBombs_OneFunction: a function of less than 200 KB takes the engine minutes, or gigabytes.
+func TestCheck_CompileBombs_OneFunction(t *testing.T) {
+	for name, w := range map[string]*wasm{
+		"values over blocks": values(20_000, 2_000),
+		"truncations":        truncations(60_000),
+	} {
+		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
+			t.Errorf("%s: got %v, want it refused for its cost", name, r)
+		}
+	}
+	// 16 values, 40,000 times: half a second.
+	if r := refusal(t, passing(20_000).memory(1).Bytes(), meter.Caps{Cost: 500e6}); r == nil || r.Rule != "compile cost" {
+		t.Errorf("values of calls: got %v, want it refused for its cost", r)
+	}
+}
+
+// TestCheck_Heights: the values on the stack, on which the estimate depends, are counted right.
+func TestCheck_Heights(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(fromWazero(t, specDir), "*.wasm"))
+	ctx := context.Background()
+	rt := wazero.NewRuntimeWithConfig(ctx, engines()["interpreter"])
+	defer func() { _ = rt.Close(ctx) }()
+	blocks := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.CompileModule(ctx, b); err != nil {
+			continue // not valid, on purpose
+		}
+		wrong, of := meter.WrongHeights(b)
+		if blocks += of; wrong > 0 {
+			t.Errorf("%s: %d of %d blocks end with another number of values than they have results", filepath.Base(f), wrong, of)
+		}
+	}
+	if blocks < 1_000 {
+		t.Errorf("%d blocks of %d modules", blocks, len(files))
 	}
 }
 

@@ -56,6 +56,10 @@ func much() map[string]*wasm {
 	ranges := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0xd0, 0x70, 0x41, 1, 0xfc, 17, 0))
 	indirect := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x11, 0, 0))
 	return map[string]*wasm{
+		"values over blocks":   values(4_000, 400),
+		"values of calls":      passing(20_000),
+		"truncations":          truncations(20_000),
+		"table.get in a row":   (&wasm{}).table(1).fn("f", void, void, 0, rep(20_000, 0x41, 0, 0x25, 0, 0x1a)),
 		"table.fill in a row":  ranges,
 		"call_indirect":        indirect,
 		"divisions":            (&wasm{}).fn("f", void, void, 2, divisions(80_000)),
@@ -82,6 +86,25 @@ func much() map[string]*wasm {
 		"straight":              (&wasm{}).fn("f", oneI, void, 0, rep(100_000, get, 0, 0x42, 3, 0x7c, 0x21, 0)),
 		"values on the stack":   (&wasm{}).fn("f", oneI, void, 0, rep(2_000, get, 0, 0x42, 3, 0x7c), rep(100, 0x10, 1), rep(2_000, 0x1a)).fn("g", void, void, 0),
 	}
+}
+
+// values are n on the stack that live through as many ifs.
+func values(n, ifs int) *wasm {
+	return (&wasm{}).fn("f", oneI, void, 0, bytes.Repeat(op(0x20, 0, 0x50), n),
+		bytes.Repeat(cat(op(0x20, 0, 0xa7, 0x04, 0x40), i32(0), i32(5), op(0x36, 0, 0, 0x0b)), ifs),
+		bytes.Repeat(op(0x36, 0, 0), n/2))
+}
+
+// passing hands 16 values n times from one function to another.
+func passing(n int) *wasm {
+	all := bytes.Repeat(oneI, 16)
+	return (&wasm{}).fn("f", void, void, 0, bytes.Repeat(op(0x10, 1, 0x10, 2), n)).
+		fn("g", void, all, 0, bytes.Repeat(i64(1), 16)).fn("h", all, void, 0)
+}
+
+// truncations are n, each of what the one before became.
+func truncations(n int) *wasm {
+	return (&wasm{}).fn("f", void, void, 0, op(0x44, 0, 0, 0, 0, 0, 0, 0, 0), bytes.Repeat(op(0xb1, 0xba), n), op(0x1a))
 }
 
 // compile is the time that the engine takes with one worker.

@@ -44,3 +44,41 @@ func RewriteNaive(b []byte, opt Options) ([]byte, error) {
 	}
 	return x.assemble(code), nil
 }
+
+// WrongHeights says how many blocks of a valid module's end with another number of values on the stack than they
+// have results, and of how many that run to their end.
+func WrongHeights(b []byte) (wrong, of int) {
+	m, refusal := parse(b, nil)
+	if refusal != nil {
+		return 0, 0
+	}
+	var w body
+	for i := range m.bodies {
+		w.open(m, i)
+		var dead []bool // of each open block, whether what comes next in it runs
+		gone := false
+		for w.next() {
+			op, before := w.instr.op, w.height
+			if (op == opElse || op == opEnd) && !gone {
+				f := w.frames[len(w.frames)-1]
+				of++
+				if before != f.height+len(f.typ.Results) {
+					wrong++
+				}
+			}
+			w.follow()
+			switch op {
+			case opBlock, opLoop, opIf:
+				dead = append(dead, gone)
+			case opElse:
+				gone = dead[len(dead)-1]
+			case opEnd:
+				w.pop()
+				gone, dead = dead[len(dead)-1], dead[:len(dead)-1]
+			case opBr, opBrTable, opReturn, opUnreachable:
+				gone = true
+			}
+		}
+	}
+	return wrong, of
+}

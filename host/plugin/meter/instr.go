@@ -79,12 +79,23 @@ const (
 type instr struct {
 	at, imm, end int // in the file: opcode, first immediate, next instruction
 	op           int
-	index        uint32 // label, function, local, global or table; br_table: how many labels
-	takes        bool   // block, loop, if: values from the stack
+	index        uint32    // label, function, local, global or table; br_table: how many labels
+	takes        bool      // block, loop, if: values from the stack
+	typ          *FuncType // of block, loop, if, call_indirect; as many values as it has, whatever they are
 }
+
+// Types of blocks that have none in the module. How many values they have is what counts.
+//
+//nolint:gochecknoglobals // constants; never written
+var (
+	noValues  FuncType
+	oneResult = FuncType{Results: []ValType{I32}}
+)
 
 // frame is an open block.
 type frame struct {
+	typ      *FuncType
+	height   int  // of the stack below its parameters
 	op       byte // opBlock, opLoop, opIf, opElse
 	targeted bool // live code branches to it
 	escape   int  // number of the outermost frame that live code in it branches to; -1 = the function
@@ -108,6 +119,7 @@ type body struct {
 	locals uint64 // parameters included
 	arity  int    // most values that a block of several takes or gives
 	frames []frame
+	height int  // of the stack, for the one who follows it
 	dead   bool // set by the one who walks: branches from here do not count
 	instr  instr
 	done   bool
@@ -148,7 +160,7 @@ func (w *body) next() bool {
 		w.memArg()
 	case op == opBlock || op == opLoop || op == opIf:
 		w.blockType()
-		w.frames = append(w.frames, frame{op: op, escape: len(w.frames)})
+		w.frames = append(w.frames, frame{op: op, escape: len(w.frames), typ: in.typ})
 	case op == opElse:
 		if n := len(w.frames); n == 0 || w.frames[n-1].op != opIf {
 			r.fail(in.at, "nesting", "else without if")
@@ -178,7 +190,9 @@ func (w *body) next() bool {
 	case op == opCall || op == opRefFunc:
 		w.index("function index", uint32(len(w.m.funcs)))
 	case op == opCallIndirect:
-		w.m.typeIndex(r)
+		if t := w.m.typeIndex(r); r.err == nil {
+			in.typ = &w.m.types[t]
+		}
 		w.index("table index", uint32(len(w.m.tables)))
 	case op == opSelectT:
 		for n := r.count("select"); n > 0; n-- {
@@ -248,6 +262,7 @@ func (w *body) label() {
 // blockType is nothing, a value type, or a type's index.
 func (w *body) blockType() {
 	if w.r.pos < w.r.end && w.r.b[w.r.pos] == typeEmpty {
+		w.instr.typ = &noValues
 		w.r.pos++
 		return
 	}
@@ -256,13 +271,15 @@ func (w *body) blockType() {
 	if t >= 0 {
 		w.r.below(at, "type index", uint32(t), uint32(len(w.m.types)))
 		if w.r.err == nil {
-			w.instr.takes = len(w.m.types[t].Params) > 0
+			w.instr.typ = &w.m.types[t]
+			w.instr.takes = len(w.instr.typ.Params) > 0
 			w.arity = max(w.arity, len(w.m.types[t].Params), len(w.m.types[t].Results))
 		}
 		return
 	}
 	w.r.pos = at
 	valType(&w.r)
+	w.instr.typ = &oneResult
 }
 
 func (w *body) hasMemory() {
