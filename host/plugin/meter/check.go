@@ -168,12 +168,12 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 			w.follow()
 			blocks := 0 // that the engine makes of it
 			switch in.op {
-			case opLoop:
-				f.loops++
-				fallthrough
-			case opBlock, opIf:
+			case opLoop, opBlock, opIf:
+				if blocks = 4; in.op == opLoop {
+					f.loops++
+					blocks = loopBlocks
+				}
 				f.blocks++
-				blocks = 4
 				f.depth = max(f.depth, len(w.frames))
 				r.cap(in.at, "blocks", f.blocks, c.Blocks, "split the function")
 				r.cap(in.at, "nesting", len(w.frames), c.Depth, "nest less")
@@ -198,7 +198,8 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 			case opTableGet, opTableSet:
 				f.inner++
 			case opTableFill:
-				blocks, f.inner = 5, f.inner+5
+				blocks, f.inner = fillLoops*loopBlocks, f.inner+5
+				f.fills++
 			case opTableCopy, opTableInit, opMemoryInit:
 				blocks, f.inner = 3, f.inner+3
 			}
@@ -232,6 +233,7 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 type shape struct {
 	size, locals, loops, blocks, depth, branches, calls, mutable, arity int
 
+	fills           int    // table.fill, which the engine makes loops of
 	inner           int    // blocks that the engine makes of single instructions
 	passed          int    // values that calls take and give, a few for each excepted
 	live            uint64 // sum of the values on the stack, some excepted, at each block that is made
@@ -243,6 +245,13 @@ type shape struct {
 const (
 	fewLive   = 16
 	fewPassed = 8
+)
+
+// What lives through a loop costs as much as through so many blocks, the meter's own check included, and
+// through a table.fill as through so many loops.
+const (
+	loopBlocks = 20
+	fillLoops  = 4
 )
 
 func (f *shape) pass(t *FuncType) {
@@ -261,12 +270,12 @@ func (f shape) cost() uint64 {
 	// Twice the basic blocks, those of the meter's own checks included.
 	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops) + u(f.inner)
 	// Every way into a join carries the locals that differ; a few cost next to nothing.
-	joins := u(f.branches) + (u(f.labels)+u(f.blocks))/4 + u(f.inner)/8
+	joins := u(f.branches) + u(f.labels)/4 + u(f.blocks)/2 + u(f.inner)/8
 	return 8_000 +
 		300*u(f.size) + u(f.size)*u(f.size)/300 +
 		3*blocks*blocks +
 		f.brTables +
-		2_000*u(f.loops)*u(f.locals+2) +
+		2_000*u(f.loops+fillLoops*f.fills)*u(f.locals+2) +
 		2_000*joins*u(max(f.locals-fewLive, 0)+f.arity) +
 		250*f.live + 2_000*u(f.passed) +
 		400*u(f.calls)*u(f.mutable+2)

@@ -182,6 +182,7 @@ func TestCheck_CompileBombs_OneFunction(t *testing.T) {
 	for name, w := range map[string]*wasm{
 		"values over blocks": values(20_000, 2_000),
 		"truncations":        truncations(60_000),
+		"table.fill":         busyWith(4_000, 600, cat(i32(0), op(0xd0, 0x70), i32(1), op(0xfc, 17, 0))).table(1),
 	} {
 		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
 			t.Errorf("%s: got %v, want it refused for its cost", name, r)

@@ -56,14 +56,15 @@ func much() map[string]*wasm {
 	ranges := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0xd0, 0x70, 0x41, 1, 0xfc, 17, 0))
 	indirect := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x11, 0, 0))
 	return map[string]*wasm{
-		"values over blocks":   values(4_000, 400),
-		"values of calls":      passing(20_000),
-		"truncations":          truncations(20_000),
-		"table.get in a row":   (&wasm{}).table(1).fn("f", void, void, 0, rep(20_000, 0x41, 0, 0x25, 0, 0x1a)),
-		"table.fill in a row":  ranges,
-		"call_indirect":        indirect,
-		"divisions":            (&wasm{}).fn("f", void, void, 2, divisions(80_000)),
-		"memory.fill in a row": (&wasm{}).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x41, 0, 0x41, 1, 0xfc, 11, 0)),
+		"values over blocks":    values(4_000, 400),
+		"values of calls":       passing(20_000),
+		"truncations":           truncations(20_000),
+		"table.fill and locals": busyWith(1_000, 150, cat(i32(0), op(0xd0, 0x70), i32(1), op(0xfc, 17, 0))).table(1),
+		"table.get in a row":    (&wasm{}).table(1).fn("f", void, void, 0, rep(20_000, 0x41, 0, 0x25, 0, 0x1a)),
+		"table.fill in a row":   ranges,
+		"call_indirect":         indirect,
+		"divisions":             (&wasm{}).fn("f", void, void, 2, divisions(80_000)),
+		"memory.fill in a row":  (&wasm{}).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x41, 0, 0x41, 1, 0xfc, 11, 0)),
 		"ifs and locals": joins(500, 3_000, func(l int) []byte {
 			return cat(op(get, 0, 0xa7, 0x04, 0x40), set(l), op(end))
 		}),
@@ -93,6 +94,16 @@ func values(n, ifs int) *wasm {
 	return (&wasm{}).fn("f", oneI, void, 0, bytes.Repeat(op(0x20, 0, 0x50), n),
 		bytes.Repeat(cat(op(0x20, 0, 0xa7, 0x04, 0x40), i32(0), i32(5), op(0x36, 0, 0, 0x0b)), ifs),
 		bytes.Repeat(op(0x36, 0, 0), n/2))
+}
+
+// busyWith has so many locals that live through n turns.
+func busyWith(locals, n int, turn []byte) *wasm {
+	var from, to []byte
+	for l := range locals {
+		from = append(from, cat(op(0x20), u(l), i64(3), op(0x7c, 0x21), u(l+1))...)
+		to = append(to, cat(i32(8), op(0x20), u(l), op(0x37, 0, 0))...)
+	}
+	return (&wasm{}).fn("f", oneI, void, locals, from, bytes.Repeat(turn, n), to)
 }
 
 // passing hands 16 values n times from one function to another.
