@@ -15,6 +15,7 @@ import (
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -133,6 +134,21 @@ func TestLoad_Refusals(t *testing.T) {
 				t.Errorf("got %q, want it to say %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestInspect_LongNames: a refusal quotes the beginning of what the module's author chose.
+func TestInspect_LongNames(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, g := range map[string]*wasm.Guest{
+		"function": {Imports: []wasm.Import{{Module: "wevalr_v1", Name: long}}},
+		"version":  {Imports: []wasm.Import{{Module: "wevalr_v" + long, Name: "log"}}},
+		"export":   {Exports: [][]byte{wasm.Export("wevalr:"+long, wasm.KindFunc, 0)}},
+	} {
+		_, err := Inspect("f.wasm", g.Bytes())
+		if e, ok := errors.AsType[*ABIError](err); !ok || len(e.Error()) > 8<<10 {
+			t.Errorf("%s: got %.300v, want a short refusal", name, err)
+		}
 	}
 }
 

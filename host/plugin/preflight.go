@@ -18,9 +18,9 @@ const (
 	wasi      = "wasi_snapshot_preview1"
 )
 
-// refuse makes the error of a step.
+// refuse makes the error of a step. A module's names may be as long as it is.
 func refuse(file, step, remedy, format string, args ...any) error {
-	return &ABIError{File: file, Step: step, Remedy: remedy, Msg: scrub(fmt.Sprintf(format, args...))}
+	return &ABIError{File: file, Step: step, Remedy: remedy, Msg: scrub(cut(fmt.Sprintf(format, args...), maxErrorText))}
 }
 
 // preflight looks at the bytes alone: nothing is compiled and nothing runs.
@@ -67,7 +67,7 @@ func refused(file string, err error) error {
 		msg += ": unexpected end of the file"
 	}
 	return &ABIError{
-		File: file, Step: step, Msg: scrub(strings.TrimPrefix(msg, "meter: ")),
+		File: file, Step: step, Msg: scrub(cut(strings.TrimPrefix(msg, "meter: "), maxErrorText)),
 		Remedy: orElse(r.Remedy, "build it again: the file is damaged or no wasm module"),
 	}
 }
