@@ -265,7 +265,7 @@ func truncates(op int) bool {
 
 // cost estimates the nanoseconds that the engine's compiler takes. The factors are measured on
 // modules that have much of one thing (BenchmarkCompile) and rounded up.
-func (f shape) cost() uint64 {
+func (f *shape) cost() uint64 {
 	u := func(n int) uint64 { return uint64(n) }
 	// Twice the basic blocks, those of the meter's own checks included.
 	blocks := 2 + 2*u(f.blocks) + 3*u(f.branches) + 4*u(f.loops) + u(f.inner)
