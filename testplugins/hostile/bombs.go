@@ -40,6 +40,12 @@ func bombs() []Module {
 	values := fails("a page of tasks of 9 million values", "response", "values", page)
 	values.Op = abi.OpTasks
 
+	// Each of 20,000 values on the stack lives through 2,000 ifs.
+	lives := cat(repeat(20_000, op(0x20, 0, 0x45)), repeat(2000, op(0x20, 0, 0x04, 0x40, 0x41, 0, 0x1a, 0x0b)), repeat(20_000, drop()))
+	// The engine would write the module's name before that of each function, and keep them all.
+	names := &guest{Body: unreachable(), Funcs: make([]function, 1000)}
+	names.After = wasm.Custom("name", wasm.Section(0, wasm.Name(string(repeat(1<<20, []byte("n"))))))
+
 	panics := []byte{
 		0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 3, 2, 0, 0x5f, 0xa, 9, 2, 4, 0, 0x10, 1, 0xb, 2, 0, 0xb,
 	}
@@ -59,6 +65,8 @@ func bombs() []Module {
 		refused("50,000 nested blocks", "size", "", funcs(function{Body: cat(repeat(50_000, op(0x02, 0x40)), repeat(50_000, op(0x0b)))})),
 		refused("20,000 loops", "size", "blocks", many(20_000, 1)),
 		refused("3,000 loops with 3,000 locals", "size", "compile cost", many(3_000, 3_000)),
+		refused("20,000 values through 2,000 ifs", "size", "compile cost", funcs(function{Params: "i", Body: lives})),
+		fails("a name of a megabyte", "trap", "unreachable", names),
 		refused("a br_table of 1,048,576", "size", "", funcs(function{Body: labels})),
 		refused("60,000 empty functions", "size", "count", funcs(empty...)),
 		refused("the module that panics the compiler", "parse", "type index", panics),

@@ -49,6 +49,13 @@ func drivers() []Module {
 			run(g, `{"task_data":{},"sampling":{"top_p":1}}`), denied, run(g, `{"task_data":{"image":"evil"}}`), denied,
 			run(g, `{"task_data":{"network_allow":["*"]}}`), denied, one(g), g.Answer(first))
 	})
+	nested := make1(func(g *guest) []byte {
+		const deep = 4 << 20
+		g.Pages = [2]int{160, 160}
+		end := g.Answer(`{"err":{"code":"deep","message":""}}`)
+		ptr, n := g.Put(`{"task_data":{"a":`)
+		return cat(i32c(ptr+n), i32c('['), i32c(deep), op(0xfc, 0x0b, 0), call(start, ptr, n+deep), invalid, end)
+	})
 	outside := make1(func(*guest) []byte { return cat(call(start, -1, 100), drop(), unreachable()) })
 	reply := make1(func(g *guest) []byte { return cat(one(g), call(take, 1, -8, 1000), drop(), unreachable()) })
 
@@ -60,6 +67,7 @@ func drivers() []Module {
 		fails("2,000 handles", "full", "", many),
 		fails("polling for ever", "fuel", "", spin),
 		harmless("requests for more than is granted", "", requests),
+		fails("a request of 4 million brackets", "deep", "", nested),
 		fails("a request outside of the memory", "trap", "outside of the memory", outside),
 		fails("a reply to outside of the memory", "trap", "outside of the memory", reply),
 		fails("the same handle twice", "response", "named twice", make1(func(g *guest) []byte {

@@ -41,6 +41,7 @@ func liars() []Module {
 		refused("a start section", "start section", "_initialize", (&guest{StartSection: true}).Bytes()),
 		refused("an import that is not declared", "imports", "needs the capability env", with(env("env_start", "ii"))),
 		refused("an unknown import", "imports", "not in ABI", with(env("exec", "ii"))),
+		refused("an import with a name of a megabyte", "imports", "wevalr_v1.nnn", with(env(string(repeat(1<<20, []byte("n"))), "ii"))),
 		refused("an unknown module", "imports", "is unknown", with(imported{Module: "env", Name: "system", Params: "i", Results: "i"})),
 		refused("an unknown WASI function", "imports", "is unknown", with(wasi("sock_open", "ii"))),
 		refused("a WASI function of another type", "imports", "want (i32, i32) -> (i32)", with(wasi("random_get", "I"))),

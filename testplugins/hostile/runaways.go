@@ -15,6 +15,11 @@ func runaways() []Module {
 	ptr, n := logs.Put("flood \x1b[2J")
 	logs.Body = forever(cat(call(0, 3, ptr, n), drop()))
 
+	silent := &guest{Imports: []imported{env("log", "iii")}}
+	silent.Body = forever(cat(call(0, 3, ptr, 0), drop()))
+	panics := &guest{Imports: []imported{env("fail", "ii")}}
+	panics.Body = forever(cat(call(0, 0, 4*65536), drop()))
+
 	random := &guest{Imports: []imported{wasi("random_get", "ii")}}
 	random.Body = forever(cat(call(0, 0, 4*65536), expect(0)))
 
@@ -57,6 +62,8 @@ func runaways() []Module {
 		fails("memory.copy of 64 MiB", "fuel", "", whole(moveAll)),
 		fails("memory.grow in a loop", "fuel", "", grow),
 		fails("log flood", "fuel", "flood", logs),
+		fails("a flood of empty messages", "fuel", "", silent),
+		fails("a flood of last words", "fuel", "", panics),
 		fails("randomness for ever", "fuel", "", random),
 		fails("output of the whole memory, for ever", "fuel", "", write),
 		fails("sleep for ever", "fuel", "", sleep),

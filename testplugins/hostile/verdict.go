@@ -16,6 +16,9 @@ type Outcome struct {
 	Took time.Duration
 }
 
+// maxText bounds what a module can make the host say: it has the last 64 KiB of the module's own output in it.
+const maxText = 128 << 10
+
 // Loading says what is wrong with the outcome of loading the module; nil = nothing.
 func (m *Module) Loading(o Outcome) error {
 	switch {
@@ -52,6 +55,8 @@ func (m *Module) ended(o Outcome) error {
 		return fmt.Errorf("gave %q, want %q in it", o.Text, m.Says)
 	case strings.ContainsAny(o.Text, "\x1b\x07\u009b\u202e"):
 		return fmt.Errorf("gave %q, which a terminal obeys", o.Text)
+	case len(o.Text) > maxText:
+		return fmt.Errorf("gave %d bytes of text, want %d at most", len(o.Text), maxText)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ func TestModule_Verdict(t *testing.T) {
 		"failed late":          {fails, false, Outcome{Kind: "fuel", Text: "instructions", Took: time.Minute}, "1m0s"},
 		"went well":            {well, false, Outcome{Text: `{"value":1}`}, ""},
 		"another score":        {well, false, Outcome{Text: `{"value":2}`}, "in it"},
+		"too much":             {fails, false, Outcome{Kind: "fuel", Text: "instructions" + strings.Repeat("x", maxText)}, "bytes of text"},
 		"an escape sequence":   {well, false, Outcome{Text: "{\"value\":1,\"label\":\"\x1b[2J\"}"}, "a terminal obeys"},
 	} {
 		t.Run(name, func(t *testing.T) {
