@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -88,7 +87,7 @@ func TestTasks_LongPrompt(t *testing.T) {
 	}
 }
 
-// What is wrong deep inside is found at once, and said in few words.
+// What is wrong deep inside is said in few words: to copy the way to it at each step took minutes.
 func TestPlain_DeepInside(t *testing.T) {
 	const depth = 50
 	deep := strings.Repeat(`{"`+long(1000)+`":`, depth) + "1e999" + strings.Repeat("}", depth)
@@ -101,11 +100,10 @@ func TestPlain_DeepInside(t *testing.T) {
 		g := scoring(text)
 		g.Buf, g.Pages = i32c(40<<16), [2]int{64, 64}
 		p := loadGuest(t, g)
-		begin := time.Now()
 		_, err := p.Score(context.Background(), abi.ScoreRequest{Scorer: "any"})
 		checkFailure(t, err, "response", "")
-		if took := time.Since(begin); took > time.Second || len(err.Error()) > 3*maxErrorText {
-			t.Errorf("%s: %v, %d bytes of text", name, took, len(err.Error()))
+		if n := len(err.Error()); n > 3*maxErrorText {
+			t.Errorf("%s: %d bytes of text", name, n)
 		}
 	}
 }
