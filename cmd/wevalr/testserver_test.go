@@ -18,14 +18,15 @@ import (
 )
 
 // fate is what the file "fate" in the server's folder says: `exit 23 after 5`, `signal 9 after 0`,
-// `exit 1 unready`, `hang after 5`, `stuck after 5`, `refuse after 5`, `mixed after 5`,
-// `live`. It is a file and not an argument, since a resume must find
-// the same command.
+// `exit 1 unready`, `hang after 5`, `stuck after 5`, `refuse after 5`, `mixed after 5`, `live`, and
+// `exit 23 after 5 with 7`: at the seventh of what it then leaves unanswered. It is a file and not an argument,
+// since a resume must find the same command.
 type fate struct {
 	verb  string // exit, signal, hang, stuck, refuse, mixed, live
 	n     int    // code or signal
 	ready bool
 	after int64 // replies
+	with  int64 // requests in flight
 }
 
 func readFate() (fate, error) {
@@ -41,7 +42,7 @@ func readFate() (fate, error) {
 			f.verb = words[i]
 		case "unready":
 			f.ready = false
-		case "exit", "signal", "after":
+		case "exit", "signal", "after", "with":
 			if i+1 == len(words) {
 				return f, fmt.Errorf("fate: %s: no number", words[i])
 			}
@@ -49,9 +50,12 @@ func readFate() (fate, error) {
 			if err != nil {
 				return f, fmt.Errorf("fate: %w", err)
 			}
-			if words[i] == "after" {
+			switch words[i] {
+			case "after":
 				f.after = int64(n)
-			} else {
+			case "with":
+				f.with = int64(n)
+			default:
 				f.verb, f.n = words[i], n
 			}
 			i++
@@ -94,6 +98,9 @@ func testServer() {
 		}
 		if n := replies.Add(1); f.verb != "live" && n > f.after {
 			verb := f.verb
+			if n-f.after < f.with {
+				verb = "hang"
+			}
 			if verb == "mixed" { // three hang, and then one is refused
 				if verb = "hang"; n > f.after+3 {
 					verb = "refuse"

@@ -135,6 +135,7 @@ func (p *Progress) Ended(key string, index int, outcome failure.Outcome, f *fail
 	switch {
 	case outcome.Finished():
 		p.finished++
+	case outcome == failure.Dropped && f == nil: // never sent: the summary counts it as never run
 	case outcome == failure.Dropped:
 		p.dropped++
 	default:
