@@ -41,6 +41,7 @@ type call struct {
 	logged    int
 	logCut    bool
 	panicText []byte
+	answered  uint32 // bytes
 	// active says that wevalr_call runs: imports of the ABI trap at other times.
 	active bool
 
@@ -272,6 +273,7 @@ func (in *instance) exchange(ctx context.Context, c *call, req []byte) ([]byte, 
 		return nil, err
 	}
 	ptr, n := uint32(res[0]>>32), uint32(res[0])
+	c.answered = n
 	switch {
 	case n == 0:
 		return nil, bad("empty")

@@ -59,7 +59,7 @@ func (l Limits) resolve(m *ManifestLimits) Limits {
 	if l.MemoryMiB <= 0 {
 		l.MemoryMiB = memoryCapMiB
 	}
-	l.MemoryMiB = min(want, l.MemoryMiB, 4096)
+	l.MemoryMiB = min(want, l.MemoryMiB, 4095) // of exactly 4 GiB the engine says that it is 0
 	fuel, _ := ParseFuel(m.Fuel)
 	if fuel == 0 {
 		fuel = defaultFuel
@@ -67,7 +67,7 @@ func (l Limits) resolve(m *ManifestLimits) Limits {
 	if l.Fuel == 0 {
 		l.Fuel = fuelCap
 	}
-	l.Fuel = min(fuel, l.Fuel, math.MaxInt64/(2*callFuel))
+	l.Fuel = min(fuel, l.Fuel, math.MaxInt64/(2*callFuel*pageCalls))
 	scale := max(int64(l.Fuel/defaultFuel), 1)
 	if l.ScoreWall <= 0 {
 		l.ScoreWall = time.Duration(scale * int64(defaultScoreWall))
@@ -128,7 +128,7 @@ func (e *Engine) Load(ctx context.Context, spec Spec) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.bind(); err != nil {
+	if err := p.bind(ctx); err != nil {
 		p.unbind(ctx)
 		return nil, err
 	}
@@ -235,17 +235,17 @@ func Inspect(file string, b []byte) (*Inspection, error) {
 }
 
 // bind opens what is granted.
-func (p *Plugin) bind() error {
+func (p *Plugin) bind(ctx context.Context) error {
 	p.trees = map[string]tree{}
 	digests := map[string]string{}
 	for _, name := range sortedKeys(p.grants.FS) {
 		root, err := os.OpenRoot(p.grants.FS[name])
 		if err != nil {
-			return p.unreadable(name, err)
+			return p.unreadable(ctx, name, err)
 		}
 		p.trees[name] = tree{root}
-		if digests[name], err = p.trees[name].digest(); err != nil {
-			return p.unreadable(name, err)
+		if digests[name], err = p.trees[name].digest(ctx); err != nil {
+			return p.unreadable(ctx, name, err)
 		}
 	}
 	p.vars = map[string]string{}
@@ -259,8 +259,8 @@ func (p *Plugin) bind() error {
 }
 
 // unreadable is why a granted folder cannot be bound.
-func (p *Plugin) unreadable(name string, err error) error {
-	if hostTrouble(err) != nil {
+func (p *Plugin) unreadable(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil || hostTrouble(err) != nil {
 		return fmt.Errorf("%s: fs.%s: %w", p.spec.Alias, name, err)
 	}
 	return &GrantError{Alias: p.spec.Alias, Problems: []GrantProblem{{

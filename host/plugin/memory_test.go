@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/wasm"
 )
 
 // A memory grows where it is, up to its limit, and is zero above what it was cut back to.
@@ -148,5 +149,19 @@ func TestSlabs_Had(t *testing.T) {
 	}
 	if got, want := p.engine.idle.Load(), int64(had+1<<20); got != want {
 		t.Errorf("%d bytes are idle, want %d", got, want)
+	}
+}
+
+// A guest that may have all of 32 bits gets a page less, and answers from it: the engine says of exactly 4 GiB
+// that it is nothing.
+func TestScore_AllAddresses(t *testing.T) {
+	g := &guest{Manifest: wasm.ScorerManifest + "[limits]\nmemory_mib = 4096\n", Pages: [2]int{4, 65536}, Locals: []byte{wasm.I32}}
+	more := slices.Concat(wasm.I32Const(1), []byte{0x40, 0}, wasm.I32Const(-1), []byte{0x47, 0x0d, 0})
+	g.Body = slices.Concat([]byte{0x03, 0x40}, more, []byte{0x0b}, g.Answer(score("1"))) // as long as memory.grow(1) gives a page
+	p := loadGuest(t, g, func(s *Spec) { s.Limits.MemoryMiB = 4096 })
+	for range 2 {
+		if got := scoreOf(t, p, "any", abi.Task{}, ""); got != 1 {
+			t.Errorf("scores %v, want 1", got)
+		}
 	}
 }

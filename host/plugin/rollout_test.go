@@ -320,6 +320,24 @@ func TestTasks(t *testing.T) {
 	}
 }
 
+func TestTasks_Most(t *testing.T) {
+	g := &guest{Manifest: "provides = [\"task/v1\"]\n"}
+	g.Body = g.Answer(`{"ok":{"tasks":[{"key":"a","data":{}},{"key":"b","data":{}},{"key":"c","data":{}}]}}`)
+	p := loadGuest(t, g)
+	for most, want := range map[int]string{2: "more than 2 tasks", 3: ""} {
+		got := 0
+		err := p.withOwn(t.Context(), func(in *instance) error {
+			return p.enumerate(t.Context(), in, most, func(abi.Task) error { got++; return nil })
+		})
+		if want == "" && err != nil || got != most {
+			t.Errorf("at most %d: %d tasks and %v", most, got, err)
+		}
+		if want != "" {
+			checkFailure(t, err, "response", want)
+		}
+	}
+}
+
 func TestTasks_YieldError(t *testing.T) {
 	g := &guest{Manifest: "provides = [\"task/v1\"]\n"}
 	g.Body = g.Answer(`{"ok":{"tasks":[{"key":"a","data":{}}]}}`)

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -60,11 +61,14 @@ func (t tree) stat(name string, follow bool) (fs.FileInfo, error) {
 
 // digest is the sha256 of the tree's files: paths and contents, in order, and where links lead that open as
 // folders. What cannot be opened is left out as the guest sees it.
-func (t tree) digest() (string, error) {
+func (t tree) digest(ctx context.Context) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(t, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if d.IsDir() {
 			return nil
@@ -84,11 +88,24 @@ func (t tree) digest() (string, error) {
 			return err
 		}
 		one := sha256.New()
-		if _, err := io.Copy(one, f); err != nil {
+		if _, err := io.Copy(one, until{ctx, f}); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(h, "%q %x\n", name, one.Sum(nil))
 		return nil
 	})
 	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// until is a reader that ends with ctx.
+type until struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (u until) Read(b []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.Reader.Read(b)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestTree_TooManyFiles(t *testing.T) {
 		f     func() error
 	}{
 		"open":     {0, func() error { _, err := fs.ReadFile(tree{root}, "in"); return err }},
-		"digest":   {0, func() error { _, err := tree{root}.digest(); return err }},
+		"digest":   {0, func() error { _, err := tree{root}.digest(context.Background()); return err }},
 		"manifest": {1, func() error { _, err := readParts(dir); return err }},
 		"guest":    {0, ask},
 	} {
@@ -135,5 +136,31 @@ func TestDescriptors_KeepFewEntries(t *testing.T) {
 	}
 	if held > maxListed {
 		t.Errorf("%d entries are kept, want at most %d", held, maxListed)
+	}
+}
+
+// Reading a granted folder may take long. Whoever gives up is not told that the folder is at fault.
+func TestTree_DigestEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("gone")
+	cancel(gone)
+	root, err := os.OpenRoot(dataset(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	if _, err := (tree{root}).digest(ctx); !errors.Is(err, gone) {
+		t.Errorf("between files: got %v, want %v", err, gone)
+	}
+	if _, err := (until{ctx, strings.NewReader("text")}).Read(make([]byte, 1)); !errors.Is(err, gone) {
+		t.Errorf("within a file: got %v, want %v", err, gone)
+	}
+	g := scoring(score("1"))
+	g.Manifest = scorerManifest + "[capabilities]\nfs = { dataset = {} }\n"
+	spec := Spec{Source: source(t, g.Bytes()), Grants: Grants{FS: map[string]string{"dataset": root.Name()}}}
+	_, err = newEngine(t).Load(ctx, spec)
+	var grant *GrantError
+	if !errors.Is(err, gone) || errors.As(err, &grant) {
+		t.Errorf("loading: got %v, want %v", err, gone)
 	}
 }

@@ -1,6 +1,8 @@
 package hostile
 
 import (
+	"strings"
+
 	"github.com/wevalr/wevalr/plugins/abi"
 	"github.com/wevalr/wevalr/testplugins/wasm"
 )
@@ -40,6 +42,20 @@ func bombs() []Module {
 	values := fails("a page of tasks of 9 million values", "response", "values", page)
 	values.Op = abi.OpTasks
 
+	// Pages of one task whose key is the page's number in letters, and so is the next cursor.
+	endless := &guest{Manifest: taskManifest, Globals: [][]byte{global(i32, i32c(0))}}
+	const digits = 8
+	text := `{"ok":{"tasks":[{"key":"aaaaaaaa","data":{}}],"next":"aaaaaaaa"}}`
+	answer := endless.Answer(text)
+	for _, from := range []int{strings.Index(text, "aa"), strings.LastIndex(text, "aa") + 2 - digits} {
+		for i := range int32(digits) {
+			endless.Body = cat(endless.Body, i32c(int32(dataAt+from)+i), op(0x23, 0), i32c(4*i), op(0x76), i32c(15), op(0x71), i32c('a'), op(0x6a, 0x3a, 0, 0))
+		}
+	}
+	endless.Body = cat(endless.Body, op(0x23, 0), i32c(1), op(0x6a, 0x24, 0), answer)
+	pages := fails("tasks without end", "fuel", "instructions for all pages", endless)
+	pages.Op = abi.OpTasks
+
 	// Each of 20,000 values on the stack lives through 2,000 ifs.
 	lives := cat(repeat(20_000, op(0x20, 0, 0x45)), repeat(2000, op(0x20, 0, 0x04, 0x40, 0x41, 0, 0x1a, 0x0b)), repeat(20_000, drop()))
 	// The engine would write the module's name before that of each function, and keep them all.
@@ -56,6 +72,7 @@ func bombs() []Module {
 		harmless("all the memory there is", "", greedy),
 		harmless("table bomb", "", tables),
 		values,
+		pages,
 		refused("a table of 134,217,728", "size", "table size", (&guest{Tables: table(wasm.ULEB(134_217_728), wasm.ULEB(134_217_728))}).Bytes()),
 		refused("five tables", "size", "table count", (&guest{Tables: [][]byte{
 			{0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1}, {0x70, 0, 1},
