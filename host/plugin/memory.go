@@ -42,6 +42,7 @@ type slabs struct {
 
 	mu      sync.Mutex
 	kept    []*slab
+	wiped   int // how many are being cleared
 	closed  bool
 	pending sync.WaitGroup // what is cleared, or given back, meanwhile
 }
@@ -62,10 +63,23 @@ func (l *slabs) get(size int) (*slab, error) {
 	return &slab{home: l, buf: buf}, nil
 }
 
+// worth says whether a slab that takes had bytes is to be cleared, and put. No more than one a core is, or guests
+// that use much memory in short calls would leave it behind faster than it can be cleared.
+func (l *slabs) worth(had int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if had <= largeFrom || l.closed || l.wiped == l.cores || l.idle.Load()+int64(had) > l.most {
+		return false
+	}
+	l.wiped++
+	return true
+}
+
 // put takes a cleared slab; the one kept longest makes room for it.
 func (l *slabs) put(s *slab) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wiped--
 	if l.closed || l.idle.Load()+int64(s.had) > l.most {
 		s.unmap()
 		return
@@ -119,7 +133,7 @@ func (s *slab) Free() {
 	if s.buf = nil; was.buf == nil {
 		return
 	}
-	if was.had <= largeFrom {
+	if !was.home.worth(was.had) {
 		was.unmap()
 		return
 	}

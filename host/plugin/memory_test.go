@@ -116,6 +116,36 @@ func TestSlabs_Kept(t *testing.T) {
 	kept(0)
 }
 
+// What is not kept is not cleared, and of what may be kept, one for each core at a time.
+func TestSlabs_Worth(t *testing.T) {
+	const top = 8 << 20
+	var idle atomic.Int64
+	l := &slabs{cores: 2, idle: &idle, most: 2 * top}
+	for had, want := range map[int]bool{largeFrom: false, 2*top + 1: false} {
+		if got := l.worth(had); got != want {
+			t.Errorf("%d bytes are worth clearing: %t", had, got)
+		}
+	}
+	for i := range 3 {
+		if got := l.worth(top); got != (i < l.cores) {
+			t.Errorf("number %d is worth clearing: %t", i, got)
+		}
+	}
+	s := touched(t, l, top, top)
+	s.Free()
+	if l.pending.Wait(); len(l.kept) != 0 || idle.Load() != 0 {
+		t.Error("a third is kept")
+	}
+	l.put(&slab{home: l})
+	if !l.worth(top) {
+		t.Error("none can be cleared when one is done")
+	}
+	l.close()
+	if l.wiped--; l.worth(top) {
+		t.Error("one is cleared after the end")
+	}
+}
+
 // An instance that is held over waits has no more than what is counted for it, whoever had its memory before; one
 // that scores has it all, which counts while it is idle.
 func TestSlabs_Had(t *testing.T) {
@@ -152,12 +182,13 @@ func TestSlabs_Had(t *testing.T) {
 	}
 }
 
-// A guest that may have all of 32 bits gets a page less, and answers from it: the engine says of exactly 4 GiB
-// that it is nothing.
+// A guest whose init takes all of 32 bits gets a page less, and calls start from there: the engine says of exactly
+// 4 GiB that it is nothing.
 func TestScore_AllAddresses(t *testing.T) {
-	g := &guest{Manifest: wasm.ScorerManifest + "[limits]\nmemory_mib = 4096\n", Pages: [2]int{4, 65536}, Locals: []byte{wasm.I32}}
-	more := slices.Concat(wasm.I32Const(1), []byte{0x40, 0}, wasm.I32Const(-1), []byte{0x47, 0x0d, 0})
-	g.Body = slices.Concat([]byte{0x03, 0x40}, more, []byte{0x0b}, g.Answer(score("1"))) // as long as memory.grow(1) gives a page
+	g := &guest{Manifest: wasm.ScorerManifest + "[limits]\nmemory_mib = 4096\n", Pages: [2]int{4, 65536}}
+	grow := slices.Concat(wasm.I32Const(1), []byte{0x40, 0}, wasm.I32Const(-1), []byte{0x47, 0x0d, 0})
+	g.Init = slices.Concat([]byte{0x03, 0x40}, grow, []byte{0x0b}, g.Answer(`{"ok":{}}`)) // as long as there is a page more
+	g.Body = slices.Concat([]byte{0x3f, 0}, wasm.Expect(4095<<20/pageSize), g.Answer(score("1")))
 	p := loadGuest(t, g, func(s *Spec) { s.Limits.MemoryMiB = 4096 })
 	for range 2 {
 		if got := scoreOf(t, p, "any", abi.Task{}, ""); got != 1 {

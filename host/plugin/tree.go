@@ -88,7 +88,7 @@ func (t tree) digest(ctx context.Context) (string, error) {
 			return err
 		}
 		one := sha256.New()
-		if _, err := io.Copy(one, until{ctx, f}); err != nil {
+		if _, err := io.Copy(one, until(ctx, f)); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(h, "%q %x\n", name, one.Sum(nil))
@@ -98,14 +98,15 @@ func (t tree) digest(ctx context.Context) (string, error) {
 }
 
 // until is a reader that ends with ctx.
-type until struct {
-	ctx context.Context
-	io.Reader
+func until(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(b []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return r.Read(b)
+	})
 }
 
-func (u until) Read(b []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return u.Reader.Read(b)
-}
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

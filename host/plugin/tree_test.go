@@ -152,7 +152,7 @@ func TestTree_DigestEndsWithContext(t *testing.T) {
 	if _, err := (tree{root}).digest(ctx); !errors.Is(err, gone) {
 		t.Errorf("between files: got %v, want %v", err, gone)
 	}
-	if _, err := (until{ctx, strings.NewReader("text")}).Read(make([]byte, 1)); !errors.Is(err, gone) {
+	if _, err := until(ctx, strings.NewReader("text")).Read(make([]byte, 1)); !errors.Is(err, gone) {
 		t.Errorf("within a file: got %v, want %v", err, gone)
 	}
 	g := scoring(score("1"))
