@@ -13,6 +13,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/wevalr/wevalr/host/plugin/meter"
 )
 
 // Options are an engine's settings; the zero value works.
@@ -100,13 +102,22 @@ func (e *Engine) newRuntime(ctx context.Context, config wazero.RuntimeConfig, me
 }
 
 // compile never panics: some malformed modules make the engine do so.
-func (e *Engine) compile(ctx context.Context, rt wazero.Runtime, b []byte) (m wazero.CompiledModule, err error) {
+func (e *Engine) compile(ctx context.Context, rt wazero.Runtime, b []byte, largest meter.Largest) (m wazero.CompiledModule, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			m, err = nil, fmt.Errorf("the compiler panicked: %v", r)
 		}
 	}()
-	return rt.CompileModule(experimental.WithCompilationWorkers(ctx, e.nCores), b)
+	return rt.CompileModule(experimental.WithCompilationWorkers(ctx, compilers(e.nCores, largest)), b)
+}
+
+// compileRoom is how many bytes the compiler may hold: a function that is allowed takes it whole.
+const compileRoom = 2 << 30
+
+// compilers is how many functions may be compiled at a time, on so many cores. The compiler holds up to half a
+// byte for each nanosecond of a function's estimated cost (measured on modules that have much of one thing).
+func compilers(cores int, largest meter.Largest) int {
+	return int(min(uint64(cores), max(compileRoom/(largest.Cost/2+1), 1)))
 }
 
 // readModule reads a file of at most maxModule bytes.

@@ -341,7 +341,7 @@ func (p *Plugin) compile(ctx context.Context, config wazero.RuntimeConfig, meter
 			return fmt.Errorf("engine: %s: %w", name, err)
 		}
 	}
-	if p.compiled, err = p.engine.compile(ctx, p.rt, metered); err != nil {
+	if p.compiled, err = p.engine.compile(ctx, p.rt, metered, p.info.Largest); err != nil {
 		return refuse(p.spec.Source, "compile", "", "%v", err)
 	}
 	return nil

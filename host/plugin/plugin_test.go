@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wevalr/wevalr/host/failure"
+	"github.com/wevalr/wevalr/host/plugin/meter"
 	"github.com/wevalr/wevalr/plugins/abi"
 	"github.com/wevalr/wevalr/testplugins/wasm"
 )
@@ -158,9 +159,24 @@ func TestEngine_Compile_RecoversFromPanic(t *testing.T) {
 	defer func() { _ = rt.Close(context.Background()) }()
 	_, err := e.compile(context.Background(), rt, []byte{
 		0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 3, 2, 0, 0x5f, 0xa, 9, 2, 4, 0, 0x10, 1, 0xb, 2, 0, 0xb,
-	})
+	}, meter.Largest{})
 	if err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Errorf("got %v, want an error", err)
+	}
+}
+
+// Common modules are compiled on all cores, such as take much memory on few.
+func TestCompilers(t *testing.T) {
+	for _, tc := range []struct {
+		cost uint64 // ns
+		want int
+	}{{0, 64}, {30e6, 64}, {950e6, 4}, {2e9, 2}, {4e9, 1}, {1e15, 1}} {
+		if got := compilers(64, meter.Largest{Cost: tc.cost}); got != tc.want {
+			t.Errorf("%d ms on 64 cores: %d at a time, want %d", tc.cost/1e6, got, tc.want)
+		}
+		if got := compilers(1, meter.Largest{Cost: tc.cost}); got != 1 {
+			t.Errorf("%d ms on one core: %d at a time", tc.cost/1e6, got)
+		}
 	}
 }
 

@@ -67,6 +67,12 @@ func bombs() []Module {
 	}
 	empty := make([]function, 60_000)
 
+	// The engine would hold gigabytes: it stores and loads each global at each call.
+	globals := &guest{Funcs: []function{{}, {Body: repeat(40_000, call(3))}}}
+	for range 300 {
+		globals.Globals = append(globals.Globals, global(i64, i64c(0)))
+	}
+
 	return []Module{
 		fails("memory bomb", "memory", "64 MiB", memory),
 		harmless("all the memory there is", "", greedy),
@@ -83,6 +89,7 @@ func bombs() []Module {
 		refused("20,000 loops", "size", "blocks", many(20_000, 1)),
 		refused("3,000 loops with 3,000 locals", "size", "compile cost", many(3_000, 3_000)),
 		refused("20,000 values through 2,000 ifs", "size", "compile cost", funcs(function{Params: "i", Body: lives})),
+		refused("40,000 calls with 300 globals", "size", "compile cost", globals.Bytes()),
 		fails("a name of a megabyte", "trap", "unreachable", names),
 		refused("a br_table of 1,048,576", "size", "", funcs(function{Body: labels})),
 		refused("60,000 empty functions", "size", "count", funcs(empty...)),

@@ -1,6 +1,9 @@
 package meter
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Caps bound what a module may hold. A field of zero means its default, which is some ten times
 // what a large Go guest needs. Sizes per function alone do not bound their sum: Cost does.
@@ -23,8 +26,9 @@ type Caps struct { //nolint:recvcheck // a value to all but the one method that 
 	BrTable   int // labels of one br_table; 16,384
 	Blocks    int // of a function; 4,000
 	Body      int // bytes of a function; 1 MiB
-	// Cost is the estimated time to compile the module with one worker, in nanoseconds; 15 s.
-	Cost uint64
+	// Cost is the estimated time to compile the module with one worker, in nanoseconds; 15 s. FuncCost is
+	// that of a function, 4 s: what the compiler holds for it in memory follows it.
+	Cost, FuncCost uint64
 }
 
 // filled gives every field its value.
@@ -52,9 +56,7 @@ func (c Caps) filled() *Caps {
 	fill(&c.BrTable, 16_384)
 	fill(&c.Blocks, 4_000)
 	fill(&c.Body, 1<<20)
-	if c.Cost == 0 {
-		c.Cost = 15e9
-	}
+	c.Cost, c.FuncCost = cmp.Or(c.Cost, 15e9), cmp.Or(c.FuncCost, 4e9)
 	return &c
 }
 

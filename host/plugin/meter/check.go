@@ -31,6 +31,8 @@ type Global struct {
 // Largest holds the maxima over the functions, for comparison with [Caps].
 type Largest struct {
 	Locals, Depth, BrTable, Blocks, Body int
+	// Cost is estimated as Info.Cost.
+	Cost uint64
 }
 
 // Seen says which state a module can change besides memory and numeric globals: state that putting
@@ -212,16 +214,21 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 		if r.err != nil {
 			return r.err
 		}
+		f.arity = w.arity
+		cost := f.cost()
 		l := &info.Largest
 		*l = Largest{
 			max(l.Locals, f.locals), max(l.Depth, f.depth), max(l.BrTable, f.brTable),
-			max(l.Blocks, f.blocks), max(l.Body, f.size),
+			max(l.Blocks, f.blocks), max(l.Body, f.size), max(l.Cost, cost),
 		}
-		f.arity = w.arity
-		info.Cost += f.cost()
-		if info.Cost > c.Cost {
-			r.fail(at, "compile cost", fmt.Sprintf("over %d ms after %d of %d functions", c.Cost/1e6, i+1, len(m.bodies)))
-			r.err.Limit = fmt.Sprintf("%d ms", c.Cost/1e6)
+		info.Cost += cost
+		limit, of := c.Cost, fmt.Sprintf("%d of %d functions", i+1, len(m.bodies))
+		if cost > c.FuncCost {
+			limit, of = c.FuncCost, fmt.Sprintf("a part of function %d", i)
+		}
+		if max(cost, info.Cost) > limit {
+			r.fail(at, "compile cost", fmt.Sprintf("over %d ms after %s", limit/1e6, of))
+			r.err.Limit = fmt.Sprintf("%d ms", limit/1e6)
 			r.err.Remedy = "fewer blocks, loops and locals in one function"
 			return r.err
 		}

@@ -82,9 +82,10 @@ func TestCheck_Caps(t *testing.T) {
 			meter.Caps{BrTable: 3},
 			"br_table",
 		},
-		"body": {one().fn("f", void, void, 0, rep(op(1), 98)), meter.Caps{Body: 99}, meter.Caps{Body: 100}, "function size"},
-		"cost": {three, meter.Caps{Cost: 20_000}, meter.Caps{Cost: 40_000}, "compile cost"},
-		"size": {three, meter.Caps{Bytes: 10}, meter.Caps{Bytes: 1000}, "size"},
+		"body":               {one().fn("f", void, void, 0, rep(op(1), 98)), meter.Caps{Body: 99}, meter.Caps{Body: 100}, "function size"},
+		"cost":               {three, meter.Caps{Cost: 20_000}, meter.Caps{Cost: 40_000}, "compile cost"},
+		"cost of a function": {three, meter.Caps{FuncCost: 5_000}, meter.Caps{FuncCost: 20_000}, "compile cost"},
+		"size":               {three, meter.Caps{Bytes: 10}, meter.Caps{Bytes: 1000}, "size"},
 	} {
 		r := refusal(t, tc.w.Bytes(), tc.below)
 		switch {
@@ -163,6 +164,9 @@ func unhex(s string) []byte {
 // TestCheck_CompileBombs: within every cap of a function, many of them are too much.
 func TestCheck_CompileBombs(t *testing.T) {
 	for name, w := range much() {
+		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r != nil {
+			t.Errorf("%s: one is refused: %v", name, r)
+		}
 		switch name {
 		case "many functions", "values on the stack", "straight": // cheap, however many
 			continue
@@ -171,7 +175,7 @@ func TestCheck_CompileBombs(t *testing.T) {
 		for range min(3_000, 30<<20/len(f)) {
 			w.Code, w.Funcs = append(w.Code, f), append(w.Funcs, w.Funcs[0])
 		}
-		if r := refusal(t, w.memory(1).Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
+		if r := refusal(t, w.Bytes(), meter.Caps{}); r == nil || r.Rule != "compile cost" {
 			t.Errorf("%s: got %v, want it refused for its cost", name, r)
 		}
 	}

@@ -53,12 +53,12 @@ func much() map[string]*wasm {
 		return (&wasm{}).fn("f", oneI, void, locals-1, op(block, 0x40), code)
 	}
 	set := func(l int) []byte { return cat(op(get), u(l), i64(3), op(0x7c, 0x21), u(l)) }
-	ranges := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0xd0, 0x70, 0x41, 1, 0xfc, 17, 0))
+	ranges := (&wasm{}).table(1).fn("f", void, void, 0, rep(7_000, 0x41, 0, 0xd0, 0x70, 0x41, 1, 0xfc, 17, 0))
 	indirect := (&wasm{}).table(1).fn("f", void, void, 0, rep(8_000, 0x41, 0, 0x11, 0, 0))
 	return map[string]*wasm{
 		"values over blocks":    values(4_000, 400),
 		"values of calls":       passing(20_000),
-		"truncations":           truncations(20_000),
+		"truncations":           truncations(18_000),
 		"table.fill and locals": busyWith(1_000, 150, cat(i32(0), op(0xd0, 0x70), i32(1), op(0xfc, 17, 0))).table(1),
 		"table.get in a row":    (&wasm{}).table(1).fn("f", void, void, 0, rep(20_000, 0x41, 0, 0x25, 0, 0x1a)),
 		"table.fill in a row":   ranges,
@@ -74,7 +74,7 @@ func much() map[string]*wasm {
 		"br_table and locals": joins(500, 300, func(l int) []byte {
 			return cat(op(block, 0x40), set(l), op(get, 0, 0xa7, 0x0e), u(10), bytes.Repeat([]byte{0, 1}, 5), op(0, end))
 		}),
-		"many loops and locals": busy(1_200, 1_200),
+		"many loops and locals": busy(850, 850),
 		"nested blocks":         (&wasm{}).fn("f", void, void, 0, rep(3_900, block, 0x40), rep(3_900, end)),
 		"nested loops":          (&wasm{}).fn("f", void, void, 0, rep(1_900, loop, 0x40, 0x41, 0, 0x0d, 0), rep(1_900, end)),
 		"loops in a row":        (&wasm{}).fn("f", oneI, void, 0, bytes.Repeat(turn, 3_900)),
