@@ -32,15 +32,21 @@ func (l *pool) take(e *Engine) *instance {
 
 // put keeps an instance whose last call went well, or closes it.
 func (l *pool) put(e *Engine, in *instance) {
+	if !l.keep(e, in) {
+		in.close()
+	}
+}
+
+func (l *pool) keep(e *Engine, in *instance) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := len(l.idle) >= e.nCores || e.idle.Load()+in.held() > e.opt.InstanceBytes
 	if full || !in.fit() || in.p.isClosed() {
-		in.close()
-		return
+		return false
 	}
 	l.idle = append(l.idle, in)
 	e.idle.Add(in.held())
+	return true
 }
 
 func (l *pool) drain(e *Engine) {
