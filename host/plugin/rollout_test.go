@@ -12,6 +12,7 @@ import (
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/testplugins/hostile"
 )
 
 // fakeEnv answers each run by f and counts those that are running.
@@ -335,6 +336,23 @@ func TestTasks_Most(t *testing.T) {
 		if want != "" {
 			checkFailure(t, err, "response", want)
 		}
+	}
+}
+
+// A limit that is low for a score leaves an enumeration its pages.
+func TestTasks_LittleFuel(t *testing.T) {
+	var endless hostile.Module
+	for _, m := range hostile.Modules() {
+		if m.Name == "tasks without end" {
+			endless = m
+		}
+	}
+	p := load(t, newEngine(t), Spec{Source: source(t, endless.Wasm), Limits: Limits{Fuel: 1000}})
+	got := 0
+	err := p.Tasks(t.Context(), func(abi.Task) error { got++; return nil })
+	checkFailure(t, err, "fuel", fmt.Sprintf("2G instructions for all pages, after %d tasks", got))
+	if got < fewPages*9/10 || got > fewPages {
+		t.Errorf("%d pages, want nearly %d", got, fewPages)
 	}
 }
 

@@ -14,8 +14,9 @@ const taskPage = 1000
 // What an enumeration may come to, so that it ends: each page has the limits of a call besides.
 const (
 	maxTasks = 10_000_000
-	// pageCalls is how many calls' fuel all pages may burn together.
+	// pageCalls is how many calls' fuel all pages may burn together, or as much as fewPages cost.
 	pageCalls = 20
+	fewPages  = 2_000
 	// pageWork and pageByte are what a page burns there for the host's work, and each byte of it.
 	pageWork = 1_000_000
 	pageByte = 16
@@ -62,7 +63,7 @@ func (p *Plugin) enumerate(ctx context.Context, in *instance, most int, yield fu
 			}
 		}
 		burnt += int64(c.tank.used()) + pageWork + pageByte*int64(c.answered)
-		switch budget := pageCalls * c.tank.budget; {
+		switch budget := max(pageCalls*c.tank.budget, fewPages*pageWork); {
 		case page.Next == "":
 			return nil
 		case len(page.Tasks) == 0, page.Next == cursor:
