@@ -33,6 +33,7 @@ type attempt struct {
 	start    time.Time
 	begun    func() // ends Host.preparing
 	logs     *lateWriter
+	leftOut  bool // numbers that the summary has no place for
 }
 
 // do runs the attempt on the open run, writes its summary and prints its report.

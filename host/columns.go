@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
 	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/rollout"
 	"github.com/wevalr/wevalr/host/stats"
+	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 // columns reduces score lines to estimates, one for each name that a summary has.
@@ -16,7 +18,9 @@ type columns struct {
 	rollouts int
 	infos    map[[2]string]plugin.Scorer // by alias and scorer
 	byKey    map[string]column
+	names    map[[2]string]int // how many columns a scorer has made by giving names
 	failed   map[string]*journal.FailureCount
+	leftOut  bool // there were more names than columns
 }
 
 // column is one estimate in the making: an accumulator and how many values a task should have.
@@ -28,7 +32,7 @@ type column struct {
 func newColumns(tasks *journal.Tasks, rollouts int, scorers []rollout.Scorer) *columns {
 	c := &columns{
 		tasks: tasks, rollouts: rollouts, infos: map[[2]string]plugin.Scorer{},
-		byKey: map[string]column{}, failed: map[string]*journal.FailureCount{},
+		byKey: map[string]column{}, names: map[[2]string]int{}, failed: map[string]*journal.FailureCount{},
 	}
 	for i := range scorers {
 		info := scorerInfo(&scorers[i])
@@ -52,51 +56,88 @@ func (c *columns) column(info plugin.Scorer) column {
 
 // add takes one line; lines of scorers and tasks that are not the columns' are passed over.
 func (c *columns) add(line *journal.ScoreLine) error {
-	info, ours := c.infos[[2]string{line.Plugin, line.Scorer}]
+	scorer := [2]string{line.Plugin, line.Scorer}
+	info, ours := c.infos[scorer]
 	task, known := c.tasks.Ordinal(line.Key)
 	if !ours || !known || line.Index != nil && *line.Index >= c.rollouts {
 		return nil
 	}
-	c.fail(line)
+	what := fmt.Sprintf("%s.%s of %s", line.Plugin, line.Scorer, line.Key)
+	if f := line.Failure; f != nil {
+		c.fail(f.Source, f.Kind, what+": "+f.Message)
+	}
 	for _, v := range line.Scores {
-		if err := c.value(rollout.ScoreKey(line.Plugin, line.Scorer, v.Name), info, task, v.Value); err != nil {
+		key := rollout.ScoreKey(line.Plugin, line.Scorer, v.Name)
+		if !c.has(key, scorer, info) {
+			c.fail(failure.Plugin, "response", fmt.Sprintf("%s: over %d different names: %s is in %s alone", what, abi.MaxScores, v.Name, journal.ScoresFile))
+			continue
+		}
+		if err := c.value(key, task, v.Value); err != nil {
 			return fmt.Errorf("%s: %s: %w", journal.ScoresFile, line.Key, err)
 		}
 	}
 	return nil
 }
 
-// value adds one number to the column of that name, which is made where it is new.
-func (c *columns) value(key string, info plugin.Scorer, task int, v *float64) error {
-	col, ok := c.byKey[key]
-	if !ok {
-		col = c.column(info)
-		c.byKey[key] = col
-	}
-	if v == nil {
-		col.acc.Null(task)
+// reward takes one of the env-server's own numbers.
+func (c *columns) reward(name string, task int, v *float64) error {
+	if !c.has(name, [2]string{}, plugin.Scorer{}) {
+		c.fail(failure.Server, "protocol", fmt.Sprintf("over %d different rewards: %.100s is in %s alone", abi.MaxScores, name, journal.JournalFile))
 		return nil
 	}
-	if err := col.acc.Add(task, *v); err != nil {
+	return c.value(name, task, v)
+}
+
+// has makes the column of a name that is new. It reports false where the scorer has given too many: each takes
+// memory for every task.
+func (c *columns) has(key string, scorer [2]string, info plugin.Scorer) bool {
+	if _, ok := c.byKey[key]; ok {
+		return true
+	}
+	if c.names[scorer] == abi.MaxScores {
+		c.leftOut = true
+		return false
+	}
+	c.names[scorer]++
+	c.byKey[key] = c.column(info)
+	return true
+}
+
+// value adds one number to its column.
+func (c *columns) value(key string, task int, v *float64) error {
+	acc := c.byKey[key].acc
+	if v == nil {
+		acc.Null(task)
+		return nil
+	}
+	if err := acc.Add(task, *v); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
 }
 
-// fail counts a scorer's failure: a score that is missing, never a 0.
-func (c *columns) fail(line *journal.ScoreLine) {
-	f := line.Failure
-	if f == nil {
-		return
+// maxKinds bounds the kinds of failure that are told apart: plugins name their own.
+const maxKinds = 1000
+
+// fail counts a failure of scoring: a score that is missing, never a 0.
+func (c *columns) fail(source failure.Source, kind, example string) {
+	id := string(source) + "/" + kind
+	if c.failed[id] == nil && len(c.failed) >= maxKinds {
+		source, kind, id = failure.Plugin, "other", "plugin/other"
 	}
-	id := string(f.Source) + "/" + f.Kind
 	if c.failed[id] == nil {
-		c.failed[id] = &journal.FailureCount{
-			Source: f.Source, Kind: f.Kind,
-			Example: fmt.Sprintf("%s.%s of %s: %s", line.Plugin, line.Scorer, line.Key, f.Message),
-		}
+		c.failed[id] = &journal.FailureCount{Source: source, Kind: kind, Example: example}
 	}
 	c.failed[id].Count++
+}
+
+// failures are what fail counted.
+func (c *columns) failures() []journal.FailureCount {
+	out := make([]journal.FailureCount, 0, len(c.failed))
+	for _, f := range c.failed {
+		out = append(out, *f)
+	}
+	return out
 }
 
 // estimates reduces the columns. Tasks are read once more, for the clusters that they declare.

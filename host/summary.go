@@ -8,7 +8,6 @@ import (
 
 	"github.com/wevalr/wevalr/host/failure"
 	"github.com/wevalr/wevalr/host/journal"
-	"github.com/wevalr/wevalr/host/plugin"
 	"github.com/wevalr/wevalr/host/stats"
 )
 
@@ -56,15 +55,19 @@ func (a *attempt) estimateScores(s *journal.Summary) error {
 			return err
 		}
 	}
-	for _, f := range c.failed {
-		s.Failures = append(s.Failures, *f)
-	}
+	var err error
+	s.Scores, err = a.take(s, c)
+	return err
+}
+
+// take reduces columns, whose failures become the summary's.
+func (a *attempt) take(s *journal.Summary, c *columns) (map[string]stats.Estimate, error) {
+	s.Failures = append(s.Failures, c.failures()...)
 	slices.SortStableFunc(s.Failures, func(x, y journal.FailureCount) int {
 		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Kind, y.Kind))
 	})
-	var err error
-	s.Scores, err = c.estimates()
-	return err
+	a.leftOut = a.leftOut || c.leftOut
+	return c.estimates()
 }
 
 // estimateRewards reads the journal's finish lines: the env-server's own numbers.
@@ -82,13 +85,13 @@ func (a *attempt) estimateRewards(s *journal.Summary) error {
 			continue
 		}
 		for name, v := range f.Rewards {
-			if err := c.value(name, plugin.Scorer{}, task, v); err != nil {
+			if err := c.reward(name, task, v); err != nil {
 				return fmt.Errorf("%s: reward of %s: %w", journal.JournalFile, f.Key, err)
 			}
 		}
 	}
 	var err error
-	s.Rewards, err = c.estimates()
+	s.Rewards, err = a.take(s, c)
 	return err
 }
 
@@ -101,7 +104,7 @@ func (a *attempt) exitCode(s *journal.Summary, end *ending) int {
 		return ExitServer
 	case end.err != nil && failure.Of(end.err).Source == failure.Config:
 		return ExitUsage
-	case end.err != nil, s.Planned == 0, s.Cancelled+s.NeverRun > 0:
+	case end.err != nil, s.Planned == 0, s.Cancelled+s.NeverRun > 0, a.leftOut:
 		return ExitIncomplete
 	}
 	allowed := a.cfg.Run.MaxErrorRate

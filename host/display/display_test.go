@@ -281,3 +281,22 @@ func TestProgress_Draining_CountsDown(t *testing.T) {
 		p.Close()
 	})
 }
+
+// Plugins name their scores, and their kinds of failure: however many, a line stays one that can be read.
+func TestProgress_ManyNames(t *testing.T) {
+	var out bytes.Buffer
+	p := Start(&out, Options{Interval: hour, Planned: 1000})
+	for i := range 1000 {
+		p.Dispatched("t", i)
+		p.Ended("t", i, failure.Errored, failure.New(failure.Plugin, fmt.Sprint("kind", i), "text"))
+		p.Scored(fmt.Sprintf("p.s.%04d", i), new(1.0))
+	}
+	if len(p.means) != maxMeans || len(p.kinds) != maxExamples {
+		t.Errorf("%d means and %d kinds are kept", len(p.means), len(p.kinds))
+	}
+	p.Close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if got := lines[len(lines)-1]; !strings.HasSuffix(got, "p.s.0007 1.000 so far · and 248 more") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -57,6 +57,13 @@ type Progress struct {
 	means    map[string]*mean
 }
 
+// What is kept and shown of names that plugins make: examples of failures, means, means in a line.
+const (
+	maxExamples = 100
+	maxMeans    = 256
+	maxShown    = 8
+)
+
 // note is a line of its own on its way to the terminal.
 type note struct {
 	text    string
@@ -143,7 +150,7 @@ func (p *Progress) Ended(key string, index int, outcome failure.Outcome, f *fail
 	}
 	if f != nil && f.Source != failure.Cancelled {
 		kind := string(f.Source) + ": " + f.Kind
-		if !p.kinds[kind] {
+		if !p.kinds[kind] && len(p.kinds) < maxExamples {
 			p.kinds[kind] = true
 			example = fmt.Sprintf("error in %s#%d: %s", key, index, failure.Brief(f.Error()))
 		}
@@ -166,6 +173,9 @@ func (p *Progress) Scored(scorer string, value *float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.means[scorer]
+	if m == nil && len(p.means) == maxMeans {
+		return
+	}
 	if m == nil {
 		m = &mean{}
 		p.means[scorer] = m
@@ -303,7 +313,11 @@ func (s state) line() string {
 	if s.oldest > time.Second {
 		parts = append(parts, fmt.Sprintf("oldest in flight %v (%s)", s.oldest.Round(time.Second), s.oldestKey))
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.means)) {
+	for i, name := range slices.Sorted(maps.Keys(s.means)) {
+		if i == maxShown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(s.means)-i))
+			break
+		}
 		parts = append(parts, fmt.Sprintf("%s %.3f so far", name, s.means[name]))
 	}
 	return strings.Join(parts, " · ")

@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wevalr/wevalr/host/failure"
@@ -40,8 +41,15 @@ type ManifestError struct {
 	Problems []string
 }
 
+// shownProblems is how many of a manifest's problems its error shows.
+const shownProblems = 50
+
 func (e *ManifestError) Error() string {
-	return join(e.File, "manifest", strings.Join(e.Problems, "\n"))
+	shown := e.Problems
+	if more := len(shown) - shownProblems; more > 0 {
+		shown = append(slices.Clone(shown[:shownProblems]), fmt.Sprintf("and %d more", more))
+	}
+	return join(e.File, "manifest", cut(strings.Join(shown, "\n"), 2*maxErrorText))
 }
 
 // Failure is plugin/abi.

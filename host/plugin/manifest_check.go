@@ -115,6 +115,9 @@ func (m *Manifest) scorerProblems(c *checker) {
 		rangeProblems(c, what, s)
 	}
 	c.names("scorer", names, plainName())
+	if len(names) > abi.MaxScores {
+		c.addf("%d scorers, %d at most", len(names), abi.MaxScores)
+	}
 	for _, p := range []string{abi.ProvidesScorer, abi.ProvidesGroupScorer} {
 		if slices.Contains(m.Provides, p) && !have[p] {
 			c.addf("provides %q, but no [[scorer]] is of that kind", p)

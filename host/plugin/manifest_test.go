@@ -2,11 +2,14 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/wevalr/wevalr/plugins/abi"
 )
 
 const fullManifest = `manifest = 1
@@ -123,6 +126,30 @@ type = "decimal"
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not among the problems:\n%s", want, text)
 		}
+	}
+}
+
+func TestParseManifest_ManyScorers(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(fullManifest)
+	for i := range abi.MaxScores {
+		fmt.Fprintf(&b, "[[scorer]]\nname = \"n%d\"\n", i)
+	}
+	if _, err := ParseManifest("f", []byte(b.String())); err == nil || !strings.Contains(err.Error(), " scorers, 256 at most") {
+		t.Errorf("got %.300v", err)
+	}
+}
+
+// A manifest may be wrong in more places than anybody reads.
+func TestParseManifest_ManyProblems(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("manifest = 1\n")
+	for i := range 3000 {
+		fmt.Fprintf(&b, "surprise%d = 1\n", i)
+	}
+	_, err := ParseManifest("f", []byte(b.String()))
+	if text := fmt.Sprint(err); err == nil || len(text) > 8<<10 || !strings.Contains(text, "surprise0") || !strings.HasSuffix(text, " more") {
+		t.Errorf("got %d bytes, %.300s", len(text), text)
 	}
 }
 

@@ -71,11 +71,14 @@ func validScoreName(s string) bool {
 	return len(s) > 0 && len(s) <= 100
 }
 
-// checkScores holds a scorer's answer against its declaration: at least one score, each name once;
+// checkScores holds a scorer's answer against its declaration: 1 to [abi.MaxScores] scores, each name once;
 // it names unnamed ones and cleans texts.
 func (p *Plugin) checkScores(op abi.Op, s *Scorer, scores []abi.Score) error {
 	if len(scores) == 0 {
 		return p.badResponse(op, "scorer %s gave no score (a skipped one has the value null)", s.Name)
+	}
+	if len(scores) > abi.MaxScores {
+		return p.badResponse(op, "scorer %s gave %d scores, want %d at most", s.Name, len(scores), abi.MaxScores)
 	}
 	seen := map[string]bool{}
 	for i := range scores {

@@ -91,6 +91,8 @@ const (
 	// text is what may be long.
 	MaxTasksResponse = MaxRequest
 	MaxTaskKey       = 200
+	// MaxScores bounds the scores of an answer, and the different names that a scorer gives in a run.
+	MaxScores = 256
 )
 
 // Names of a manifest's encodings.

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/wevalr/wevalr/plugins/abi"
@@ -23,6 +24,13 @@ func answers() []Module {
 		overlap.Body = cat(i32c(int32(bufAt+i)), i32c(int32(text[i])), op(0x3a, 0, 0), overlap.Body)
 	}
 	overlap.Body = cat(overlap.Body, drop(), i64c(bufAt<<32|int64(len(text))))
+
+	// Each name would be a column of the summary, with a place for every task.
+	var names []string
+	for i := range abi.MaxScores + 1 {
+		names = append(names, fmt.Sprintf(`{"name":"n%d","value":1}`, i))
+	}
+	many := answering(`{"ok":{"scores":[` + strings.Join(names, ",") + `]}}`)
 
 	ranged := answering(score("1.5"))
 	ranged.Manifest = scorerManifest + "range = [0, 1]\n"
@@ -47,6 +55,7 @@ func answers() []Module {
 		bad("a score that is no number", "cannot be decoded", answering(score("NaN"))),
 		bad("a score over any number", "cannot be decoded", answering(score("1e999"))),
 		bad("a score outside of its range", "outside of its range", ranged),
+		bad("257 scores", "want 256 at most", many),
 		bad("no score", "gave no score", answering(`{"ok":{"scores":[]}}`)),
 		bad("no scores", "gave no score", answering(`{"ok":{}}`)),
 		bad("the same score twice", "given twice", answering(`{"ok":{"scores":[{"name":"any","value":1},{"name":"any","value":1}]}}`)),
