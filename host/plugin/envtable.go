@@ -79,7 +79,7 @@ func (t *envTable) start(ctx context.Context, raw []byte) int32 {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.handles) >= abi.MaxHandles || t.running >= abi.MaxHandles || t.asked+len(raw) > maxRequests {
+	if t.next >= abi.MaxRuns || len(t.handles) >= abi.MaxHandles || t.running >= abi.MaxHandles || t.asked+len(raw) > maxRequests {
 		return int32(abi.LimitReached)
 	}
 	t.next++

@@ -17,6 +17,7 @@ import (
 	"github.com/wevalr/wevalr/host/server"
 	"github.com/wevalr/wevalr/host/wire"
 	"github.com/wevalr/wevalr/plugins/abi"
+	"github.com/wevalr/wevalr/zmqio"
 )
 
 const bestOfN = "testplugins/best-of-n"
@@ -309,5 +310,31 @@ func TestBlame(t *testing.T) {
 		if got := v.blame(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: got %v want %v", name, got, c.want)
 		}
+	}
+}
+
+// What comes back to a rollout call is bounded, and what is lost of runs that never ended with it; then nothing
+// more is sent.
+func TestEnv_Held(t *testing.T) {
+	v := &env{engine: &engine{}, failures: map[string]*failure.Failure{}}
+	partial := server.Reply{Partial: []wire.Trace{{ID: "1"}}}
+	gone := failure.New(failure.Server, "connection_lost", "gone")
+	if _, err := v.begin(0); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = v.keep(nil, new(zmqio.Progress), gone)
+	_ = v.refuse(t.Context(), gone, partial)
+	if len(v.lost) != 1 || v.held != 1024 {
+		t.Errorf("%d lost, %d bytes held", len(v.lost), v.held)
+	}
+	v.held = maxHeld
+	_, _ = v.keep(nil, new(zmqio.Progress), gone)
+	_ = v.refuse(t.Context(), gone, partial)
+	if len(v.lost) != 1 {
+		t.Error("what is lost is kept without end")
+	}
+	_, err := v.begin(1)
+	if f := failure.Of(err); err == nil || f.Kind != "too_large" {
+		t.Errorf("got %v, want that there is too much", err)
 	}
 }

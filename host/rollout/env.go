@@ -15,7 +15,8 @@ import (
 	"github.com/wevalr/wevalr/zmqio"
 )
 
-// maxHeld bounds the replies of one rollout call together, in bytes as they came.
+// maxHeld bounds what came back to one rollout call, in bytes as they came, what is lost of runs that never ended
+// included. Beyond it nothing more is sent.
 const maxHeld = 256 << 20
 
 // env is what one rollout call of a plugin sees of the env-server: it implements plugin.Env. After
@@ -75,7 +76,14 @@ func (v *env) begin(call int) (origin, error) {
 	defer v.mu.Unlock()
 	o := v.origin
 	o.call = call
+	if v.fatal == nil && v.held > maxHeld {
+		return o, heldTooMuch()
+	}
 	return o, v.fatal
+}
+
+func heldTooMuch() error {
+	return failure.New(failure.Server, "too_large", "the replies of this rollout are over %d MiB together", maxHeld>>20)
 }
 
 // keep holds what came back, as far as there is room for it.
@@ -83,12 +91,13 @@ func (v *env) keep(episode *wire.Episode, p *zmqio.Progress, err error) (ref int
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.sent = v.sent || !p.Sent().IsZero()
+	v.held += p.Bytes() + 1024
 	if err != nil {
 		return 0, err
 	}
 	v.usage = sum(v.usage, episode.Usage())
-	if v.held += p.Bytes() + 1024; v.held > maxHeld {
-		return 0, failure.New(failure.Server, "too_large", "the replies of this rollout are over %d MiB together", maxHeld>>20)
+	if v.held > maxHeld {
+		return 0, heldTooMuch()
 	}
 	v.episodes = append(v.episodes, episode)
 	return len(v.episodes) - 1, nil
@@ -140,7 +149,7 @@ func (v *env) refuse(ctx context.Context, err error, reply server.Reply) error {
 	defer v.mu.Unlock()
 	v.failures[string(f.Source)+"/"+f.Kind] = f
 	v.exit = v.exit || serverEnded(f)
-	if len(reply.Partial) > 0 {
+	if len(reply.Partial) > 0 && v.held <= maxHeld {
 		v.lost = append(v.lost, lost{reply.Partial, f})
 	}
 	if v.raw == nil {

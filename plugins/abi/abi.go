@@ -80,7 +80,9 @@ const (
 
 // Limits that both sides know. Bytes and counts.
 const (
+	// MaxHandles are open at a time, MaxRuns are started by a rollout call.
 	MaxHandles = 1024
+	MaxRuns    = 10_000
 	// MaxRequest bounds what a call is asked with.
 	MaxRequest = 64 << 20
 	// MaxResponse bounds what a call answers with, all but OpTasks.

@@ -32,9 +32,9 @@
   ;; -- imports: capability `env`, in op 3 only (elsewhere, and ungranted: DENIED) -----------------
 
   ;; Starts one `run` of the env-server with {task_data, sampling?}; a handle >= 1. Anything more in the
-  ;; request is INVALID, an ungranted sampling key DENIED, more than 1,024 open handles LIMIT, and so
-  ;; are over 256 MiB of requests that have not ended. After the end of the server that this call is
-  ;; bound to: SERVER_EXITED.
+  ;; request is INVALID, an ungranted sampling key DENIED. More than 1,024 open handles are LIMIT, and so
+  ;; are more than 10,000 runs of a call, and over 256 MiB of requests that have not ended. After the end
+  ;; of the server that this call is bound to: SERVER_EXITED.
   (import "wevalr_v1" "env_start" (func (param $ptr i32) (param $len i32) (result i32)))
 
   ;; Waits until a handle of this call has finished, and gives each finished handle once, in the order

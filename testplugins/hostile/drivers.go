@@ -41,6 +41,12 @@ func drivers() []Module {
 	many := make1(func(g *guest) []byte {
 		return cat(forever(cat(run(g, plain), i32c(int32(abi.LimitReached)), op(0x46, 0x04, 0x40), g.Answer(`{"err":{"code":"full","message":""}}`), op(0x0f, 0x0b))))
 	})
+	again := make1(func(g *guest) []byte {
+		run := cat(run(g, plain), op(0x22, 2), i32c(int32(abi.LimitReached)), op(0x46, 0x04, 0x40), g.Answer(`{"err":{"code":"enough","message":""}}`), op(0x0f, 0x0b))
+		closes := cat(op(0x20, 2, 0x10, end), expect(0))
+		return forever(cat(run, call(await, -1), drop(), closes))
+	})
+	again.Locals = []byte{i32}
 	spin := make1(func(g *guest) []byte { return cat(one(g), forever(cat(call(poll, 1), drop()))) })
 	requests := make1(func(g *guest) []byte {
 		return cat(
@@ -65,6 +71,7 @@ func drivers() []Module {
 		harmless("a handle taken twice", "", double),
 		harmless("a call after its cancel", "", after),
 		fails("2,000 handles", "full", "", many),
+		fails("runs without end, one at a time", "enough", "", again),
 		fails("polling for ever", "fuel", "", spin),
 		harmless("requests for more than is granted", "", requests),
 		fails("a request of 4 million brackets", "deep", "", nested),
