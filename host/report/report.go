@@ -35,7 +35,11 @@ func Text(w io.Writer, s *journal.Summary) error {
 	estimates(&b, "score", s.Scores)
 	estimates(&b, "reward", s.Rewards)
 	counts(&b, s)
-	for _, f := range s.Failures {
+	for i, f := range s.Failures {
+		if i == maxFailures {
+			fmt.Fprintf(&b, "  and %d kinds more, in %s\n", len(s.Failures)-i, journal.SummaryFile)
+			break
+		}
 		fmt.Fprintf(&b, "  %d × %s: %s, such as: %s\n", f.Count, f.Source, f.Kind, failure.Brief(f.Example))
 	}
 	if u := s.Usage; u.InputTokens+u.OutputTokens > 0 {
@@ -49,6 +53,9 @@ func Text(w io.Writer, s *journal.Summary) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// maxFailures is how many kinds of failure are printed, the most frequent ones: plugins may name thousands.
+const maxFailures = 20
 
 // counts prints the denominators: every planned rollout is in exactly one of them.
 func counts(b *strings.Builder, s *journal.Summary) {

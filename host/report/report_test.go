@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -83,6 +85,22 @@ func TestText_Golden(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", out.Bytes())
+	}
+}
+
+// However many kinds of failure plugins name, the numbers stay on the screen.
+func TestText_ManyKinds(t *testing.T) {
+	s := summaries()["full"]
+	for i := range 100 {
+		s.Failures = append(s.Failures, journal.FailureCount{Source: failure.Plugin, Kind: fmt.Sprint("kind", i), Count: 1})
+	}
+	var out bytes.Buffer
+	if err := Text(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "kind17,") || strings.Contains(text, "kind18,") ||
+		!strings.Contains(text, "  and 82 kinds more, in summary.json\n") {
+		t.Errorf("got\n%s", text)
 	}
 }
 
