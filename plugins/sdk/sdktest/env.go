@@ -70,7 +70,7 @@ func (e *env) start(b []byte) int32 {
 	switch {
 	case e.exited:
 		return int32(abi.ServerExited)
-	case len(e.calls) >= abi.MaxHandles:
+	case len(e.calls) >= abi.MaxHandles, e.last >= abi.MaxRuns:
 		return int32(abi.LimitReached)
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
