@@ -67,6 +67,7 @@ func TestFault_Exit(t *testing.T) {
 				p := e.start(t, "run", e.file, "--json", "-c", fmt.Sprint(flying))
 				p.comes(full, "calls in flight")
 				pid := e.serverPID(t)
+				until(t, func() bool { return idle(pid) }) // what it has to say of its runs, it has said
 				s.do(t, m, pid)
 				gone := until(t, func() bool { return dead(pid) })
 				r := p.wait()
@@ -217,3 +218,25 @@ func until(t *testing.T, is func() bool) time.Time {
 }
 
 func dead(pid int) bool { s := state(pid); return s == "" || s == "Z" || s == "X" }
+
+// idle says that all threads of a process slept at one moment: each had the same count of switches when looked at
+// before it and after it.
+func idle(pid int) bool {
+	before := sleepers(pid)
+	return before != "" && before == sleepers(pid)
+}
+
+// sleepers are the threads with their counts; "" where one does not sleep.
+func sleepers(pid int) string {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	var all strings.Builder
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(b), "\nState:\tS") {
+			return ""
+		}
+		_, count, _ := strings.Cut(string(b), "\nvoluntary_ctxt_switches:")
+		all.WriteString(file + count)
+	}
+	return all.String()
+}
