@@ -62,14 +62,14 @@ func (c *columns) add(line *journal.ScoreLine) error {
 	if !ours || !known || line.Index != nil && *line.Index >= c.rollouts {
 		return nil
 	}
-	what := fmt.Sprintf("%s.%s of %s", line.Plugin, line.Scorer, line.Key)
 	if f := line.Failure; f != nil {
-		c.fail(f.Source, f.Kind, what+": "+f.Message)
+		c.fail(f.Source, f.Kind, "%s.%s of %s: %s", line.Plugin, line.Scorer, line.Key, f.Message)
 	}
 	for _, v := range line.Scores {
 		key := rollout.ScoreKey(line.Plugin, line.Scorer, v.Name)
 		if !c.has(key, scorer, info) {
-			c.fail(failure.Plugin, "response", fmt.Sprintf("%s: over %d different names: %s is in %s alone", what, abi.MaxScores, v.Name, journal.ScoresFile))
+			c.fail(failure.Plugin, "response", "%s.%s of %s: over %d different names: %s is in %s alone",
+				line.Plugin, line.Scorer, line.Key, abi.MaxScores, v.Name, journal.ScoresFile)
 			continue
 		}
 		if err := c.value(key, task, v.Value); err != nil {
@@ -82,7 +82,7 @@ func (c *columns) add(line *journal.ScoreLine) error {
 // reward takes one of the env-server's own numbers.
 func (c *columns) reward(name string, task int, v *float64) error {
 	if !c.has(name, [2]string{}, plugin.Scorer{}) {
-		c.fail(failure.Server, "protocol", fmt.Sprintf("over %d different rewards: %.100s is in %s alone", abi.MaxScores, name, journal.JournalFile))
+		c.fail(failure.Server, "protocol", "over %d different rewards: %.100s is in %s alone", abi.MaxScores, name, journal.JournalFile)
 		return nil
 	}
 	return c.value(name, task, v)
@@ -116,17 +116,14 @@ func (c *columns) value(key string, task int, v *float64) error {
 	return nil
 }
 
-// maxKinds bounds the kinds of failure that are told apart: plugins name their own.
-const maxKinds = 1000
-
-// fail counts a failure of scoring: a score that is missing, never a 0.
-func (c *columns) fail(source failure.Source, kind, example string) {
+// fail counts a failure of scoring: a score that is missing, never a 0. The first of a kind is its example.
+func (c *columns) fail(source failure.Source, kind, format string, args ...any) {
 	id := string(source) + "/" + kind
-	if c.failed[id] == nil && len(c.failed) >= maxKinds {
+	if c.failed[id] == nil && len(c.failed) >= journal.MaxKinds {
 		source, kind, id = failure.Plugin, "other", "plugin/other"
 	}
 	if c.failed[id] == nil {
-		c.failed[id] = &journal.FailureCount{Source: source, Kind: kind, Example: example}
+		c.failed[id] = &journal.FailureCount{Source: source, Kind: kind, Example: fmt.Sprintf(format, args...)}
 	}
 	c.failed[id].Count++
 }

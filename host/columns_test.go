@@ -88,7 +88,7 @@ func TestColumns_Rewards(t *testing.T) {
 // Nor do kinds of failure that a plugin makes up fill the summary.
 func TestColumns_Kinds(t *testing.T) {
 	c := testColumns(t)
-	for i := range maxKinds + 5 {
+	for i := range journal.MaxKinds + 5 {
 		line := scoreLine("a")
 		line.Failure = failure.Of(&plugin.GuestError{Code: fmt.Sprint("k", i), Message: "text"})
 		if err := c.add(line); err != nil {
@@ -101,7 +101,7 @@ func TestColumns_Kinds(t *testing.T) {
 			other = f.Count
 		}
 	}
-	if len(c.failed) != maxKinds+1 || other != 5 || c.leftOut {
+	if len(c.failed) != journal.MaxKinds+1 || other != 5 || c.leftOut {
 		t.Errorf("%d kinds, %d others", len(c.failed), other)
 	}
 }

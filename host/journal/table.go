@@ -168,13 +168,14 @@ func (t *table) settle(f *Finish, ok bool) {
 	t.rewarded = t.rewarded || len(f.Rewards) > 0
 }
 
-// maxKinds bounds the kinds that are told apart: plugins name their own.
-const maxKinds = 1000
+// MaxKinds bounds the kinds of failure that are told apart, of rollouts and of scores each: plugins name their
+// own. What comes later counts as plugin/other.
+const MaxKinds = 1000
 
 // kind numbers a failure's kind; its first message is the example. The caller holds mu.
 func (t *table) kind(f *failure.Failure) uint16 {
 	k := kind{f.Source, f.Kind, clip(f.Message, 500)}
-	if _, ok := t.kindIDs[[2]string{string(k.source), k.name}]; !ok && len(t.kinds) >= maxKinds {
+	if _, ok := t.kindIDs[[2]string{string(k.source), k.name}]; !ok && len(t.kinds) >= MaxKinds {
 		k.source, k.name = failure.Plugin, "other"
 	}
 	id, ok := t.kindIDs[[2]string{string(k.source), k.name}]

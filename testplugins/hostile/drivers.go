@@ -42,9 +42,9 @@ func drivers() []Module {
 		return cat(forever(cat(run(g, plain), i32c(int32(abi.LimitReached)), op(0x46, 0x04, 0x40), g.Answer(`{"err":{"code":"full","message":""}}`), op(0x0f, 0x0b))))
 	})
 	again := make1(func(g *guest) []byte {
-		run := cat(run(g, plain), op(0x22, 2), i32c(int32(abi.LimitReached)), op(0x46, 0x04, 0x40), g.Answer(`{"err":{"code":"enough","message":""}}`), op(0x0f, 0x0b))
+		starts := cat(run(g, plain), op(0x22, 2), i32c(int32(abi.LimitReached)), op(0x46, 0x04, 0x40), g.Answer(`{"err":{"code":"enough","message":""}}`), op(0x0f, 0x0b))
 		closes := cat(op(0x20, 2, 0x10, end), expect(0))
-		return forever(cat(run, call(await, -1), drop(), closes))
+		return forever(cat(starts, call(await, -1), drop(), closes))
 	})
 	again.Locals = []byte{i32}
 	spin := make1(func(g *guest) []byte { return cat(one(g), forever(cat(call(poll, 1), drop()))) })

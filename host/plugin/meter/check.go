@@ -222,18 +222,22 @@ func (m *module) checkCode(c *Caps, info *Info) *Refusal {
 			max(l.Blocks, f.blocks), max(l.Body, f.size), max(l.Cost, cost),
 		}
 		info.Cost += cost
-		limit, of := c.Cost, fmt.Sprintf("%d of %d functions", i+1, len(m.bodies))
-		if cost > c.FuncCost {
-			limit, of = c.FuncCost, fmt.Sprintf("a part of function %d", i)
-		}
-		if max(cost, info.Cost) > limit {
-			r.fail(at, "compile cost", fmt.Sprintf("over %d ms after %s", limit/1e6, of))
-			r.err.Limit = fmt.Sprintf("%d ms", limit/1e6)
-			r.err.Remedy = "fewer blocks, loops and locals in one function"
-			return r.err
+		switch {
+		case cost > c.FuncCost:
+			return r.tooDear(at, c.FuncCost, fmt.Sprintf("a part of function %d", i))
+		case info.Cost > c.Cost:
+			return r.tooDear(at, c.Cost, fmt.Sprintf("%d of %d functions", i+1, len(m.bodies)))
 		}
 	}
 	return nil
+}
+
+// tooDear refuses what costs more than limit to compile, in nanoseconds.
+func (r *reader) tooDear(at int, limit uint64, after string) *Refusal {
+	r.fail(at, "compile cost", fmt.Sprintf("over %d ms after %s", limit/1e6, after))
+	r.err.Limit = fmt.Sprintf("%d ms", limit/1e6)
+	r.err.Remedy = "fewer blocks, loops and locals in one function"
+	return r.err
 }
 
 // shape is what the time to compile a function depends on.
